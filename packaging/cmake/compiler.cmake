@@ -1,0 +1,22 @@
+# Warnings, sanitizers and ccache for every target of the project.
+find_program(UBD_CCACHE ccache)
+if(UBD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The base directory makes a fresh clone elsewhere hit the same cache; PCH needs the sloppiness.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${UBD_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-align -Wunused -Woverloaded-virtual
+                    -Wno-missing-field-initializers "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-Wthread-safety -Werror=thread-safety)
+endif()
+option(UBD_WERROR "Warnings are errors" ON)
+if(UBD_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(UBD_SANITIZE)
+  add_compile_options(-fsanitize=${UBD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${UBD_SANITIZE})
+endif()
