@@ -1,0 +1,132 @@
+// The Broker: who holds which block, who waits, who may. Pure state and one lock: no sockets, no memory, no threads of its own. Thread-safe.
+//
+// A lease is N blocks of one pool. Any N blocks serve any request: those that this uid used last or that are clean are granted at once; those with
+// another uid's bytes go through Recycling first (unless the pool's isolation is NONE). Waiters are served strictly first come, first
+// served per pool, so a large request cannot starve; what can never be met is refused at once. When the head of the queue lacks blocks, cached
+// leases are recalled through their words, oldest first, without asking their clients.
+//
+// Quotas count leased (cached too), waited-for and retired bytes: per uid over all its sessions, and per session.
+//
+// Every end of a lease is final for its id: a second Release is NOT_FOUND, and so is anything that belongs to another uid. A lease that
+// is pinned (fds being sent, transfers in flight) keeps its blocks Draining until the last pin is gone.
+//
+// Lock order: callers hold nothing when they call in; the Broker calls BlockMemory, LeaseWords and Observer under its lock, and GrantCallbacks
+// after it has let go of it.
+#ifndef UBD_CORE_BROKER_H_
+#define UBD_CORE_BROKER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "daemon/core/clock.h"
+#include "daemon/core/event.h"
+#include "daemon/core/lease_words.h"
+#include "daemon/core/listings.h"
+#include "daemon/core/memory.h"
+#include "daemon/core/requests.h"
+#include "proto/wire/mutex.h"
+
+namespace ubd {
+
+class BrokerState;
+
+// Keeps a lease's blocks from being reclaimed. Move-only; unpins when destroyed. Must not outlive its Broker.
+class LeasePin {
+ public:
+  LeasePin() = default;
+  LeasePin(LeasePin&& other) noexcept;
+  LeasePin& operator=(LeasePin&& other) noexcept;
+  ~LeasePin();
+  const std::vector<GrantedBlock>& blocks() const { return blocks_; }
+
+ private:
+  friend class Broker;
+  class Broker* broker_ = nullptr;
+  LeaseId lease_;
+  std::vector<GrantedBlock> blocks_;
+};
+
+// Everything that the Broker calls. All must outlive it.
+struct BrokerDeps {
+  const Clock& clock;
+  BlockMemory& memory;
+  LeaseWords& words;
+  Observer& observer;
+  // Fills the span with unpredictable bytes (share tickets).
+  std::function<void(absl::Span<uint8_t>)> random;
+};
+
+class Broker : public ReclaimSink {
+ public:
+  // Blocks are numbered through the pools in order; each pool's UB addresses start at a multiple of 1 GiB, after the previous pool's.
+  Broker(const std::vector<PoolSpec>& pools, const BrokerLimits& limits, const BrokerDeps& deps);
+  ~Broker() override;
+
+  // --- sessions
+  // Must come before any request of the session.
+  void OpenSession(const SessionFacts& facts);
+  // Ends all its waits (ABORTED/SESSION_ENDED), tickets, shares and leases; their memory gets fresh backing. Idempotent.
+  void CloseSession(SessionId session, SessionEnd end);
+
+  // --- leases
+  // Calls `done` once: at once, or when granted, superseded (same request id), timed out, or ended with its session. A request id that already has a
+  // lease gets that lease again.
+  void Acquire(const AcquireRequest& request, GrantCallback done);
+  // The caller has gone: forget the wait, or end the lease if the request had become one. `claim` tells: false if a retry has
+  // taken over meanwhile.
+  void Abandon(SessionId session, RequestId request);
+  // Owner: ends the lease for all holders, cleanly. Other holder: ends its own part.
+  absl::Status Release(SessionId session, LeaseId lease);
+  // Instead of Release, for a grant whose fds could not be delivered: whatever was sent counts as exposed.
+  void FailDelivery(SessionId session, LeaseId lease);
+  absl::StatusOr<Ticket> Share(const ShareRequest& request);
+  absl::StatusOr<Grant> Attach(SessionId session, const TicketId& ticket);
+  // For the delivery of fds and for transfers. NOT_FOUND when `session` does not hold the lease, FAILED_PRECONDITION when its access does not suffice.
+  absl::StatusOr<LeasePin> Pin(SessionId session, LeaseId lease, Access needed);
+
+  // --- operator
+  absl::Status Revoke(const Viewer& viewer, LeaseId lease, const std::string& why);
+  // While draining nothing new is granted: UNAVAILABLE/DRAINING, also to those who wait; cached leases are recalled. Returns leases left.
+  uint64_t SetDrain(bool drain);
+  // Final: refuses everything new with UNAVAILABLE/STOPPING.
+  void Stop(const std::string& why);
+
+  // --- time. Tick does what is due; NextDeadline says when it should be called again (none: not before something else happens).
+  void Tick();
+  std::optional<MonoTime> NextDeadline() const;
+  // Called (without the lock) whenever NextDeadline may have become earlier.
+  void OnDeadlineChange(std::function<void()> poke);
+
+  // --- ReclaimSink
+  void BlockFree(BlockId block, bool fresh) override;
+  void BlockRecycling(BlockId block) override;
+  void BackingRetired(BlockId block, const Charge& charge) override;
+  void BackingFreed(BlockId block, const Charge& charge) override;
+  void TamperingFound(BlockId block, const Charge& charge, const std::string& what) override;
+
+  // --- listings
+  std::vector<PoolListing> Pools() const;
+  std::vector<BlockListing> Blocks(const Viewer& viewer) const;
+  std::vector<LeaseListing> Leases(const Viewer& viewer) const;
+  std::vector<SessionListing> Sessions(const Viewer& viewer) const;
+  BrokerTotals Totals() const;
+  // The UB address of a block; the same for the life of the daemon.
+  UbAddr AddrOf(BlockId block) const;
+
+ private:
+  friend class LeasePin;
+  void Unpin(LeaseId lease);
+
+  mutable ub::Mutex mu_;
+  std::unique_ptr<BrokerState> state_ ABSL_PT_GUARDED_BY(mu_);
+};
+
+}  // namespace ubd
+
+#endif  // UBD_CORE_BROKER_H_
