@@ -1,5 +1,5 @@
-// ub.v1.Broker: check, translate, call, translate back. The rules are the Broker's; what is here is what a remote caller adds: it may go away in
-// the middle, and the memory travels on another socket.
+// ub.v1.Broker: check, translate, call, translate back. The rules are the Broker's; what is here is what a remote
+// caller adds: it may go away in the middle, and the memory travels on another socket.
 #ifndef UBD_RPC_BROKER_SERVICE_H_
 #define UBD_RPC_BROKER_SERVICE_H_
 

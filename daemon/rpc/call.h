@@ -1,11 +1,11 @@
 // One RPC in progress, as the completion queue sees it: what unary_call.h and stream_call.h share.
 //
-// Lifetime: every operation given to gRPC holds a reference to its call until the queue hands the operation's tag back, which it does exactly
-// once, at shutdown too. So a call is freed once, after its last tag, whatever order they come in. The one tag that gRPC may keep for ever, kDone of a
-// call that never arrived, is dropped by hand.
+// Lifetime: every operation given to gRPC holds a reference to its call until the queue hands the operation's tag back,
+// which it does exactly once, at shutdown too. So a call is freed once, after its last tag, whatever order they come
+// in. The one tag that gRPC may keep for ever, kDone of a call that never arrived, is dropped by hand.
 //
-// A call is open from its arrival until kDone and every operation that it started are back; an operation is only ever started on an open call,
-// and CallTable waits for the last open one before the queue is shut down.
+// A call is open from its arrival until kDone and every operation that it started are back; an operation is only ever
+// started on an open call, and CallTable waits for the last open one before the queue is shut down.
 #ifndef UBD_RPC_CALL_H_
 #define UBD_RPC_CALL_H_
 

@@ -1,5 +1,10 @@
 #include "daemon/rpc/context.h"
 
+#include <unistd.h>
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
 #include "proto/wire/error.h"
 
 namespace ubd {
@@ -9,9 +14,10 @@ constexpr char kTokenKey[] = "ub-token";
 constexpr size_t kTokenDigits = 32;
 
 absl::Status NoSession() {
-  return ub::MakeError(absl::StatusCode::kUnauthenticated, ub::Reason::kNoSession,
-                       "no live session with this token for this user: connect to lifeline.sock first and send its token "
-                       "as metadata \"ub-token\"; if the daemon was restarted, connect anew");
+  return ub::MakeError(
+      absl::StatusCode::kUnauthenticated, ub::Reason::kNoSession,
+      "no live session with this token for this user: connect to lifeline.sock first and send its token "
+      "as metadata \"ub-token\"; if the daemon was restarted, connect anew");
 }
 
 }  // namespace
@@ -28,6 +34,14 @@ StreamLimiter::Place StreamLimiter::Take(const std::string& key, uint32_t limit)
     if (--it->second == 0) self->taken_.erase(it);
   });
 }
+
+absl::Status TooManyStreams(uint32_t limit) {
+  return ub::MakeError(absl::StatusCode::kResourceExhausted, ub::Reason::kTooManyWaiters,
+                       absl::StrCat("this caller has ", limit, " open streams of this kind already: end one of them"),
+                       {{"limit", absl::StrCat(limit)}});
+}
+
+bool ReadOnlyIsAdvisory(Uid uid) { return uid.value() == 0 || uid.value() == geteuid(); }
 
 absl::StatusOr<RpcPeer> RpcContext::Identify(const grpc::ServerContext& call) const {
   ConnectionTable* table = connections.load(std::memory_order_acquire);

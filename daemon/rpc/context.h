@@ -1,7 +1,7 @@
 // What all services share: the server's dependencies, the table of open calls, and who is calling.
 //
-// The caller is hostile. Who it is comes from the kernel (the connection's credentials, looked up by gRPC's peer string) and from the session's
-// secret token, never from anything else it says.
+// The caller is hostile. Who it is comes from the kernel (the connection's credentials, looked up by gRPC's peer
+// string) and from the session's secret token, never from anything else it says.
 #ifndef UBD_RPC_CONTEXT_H_
 #define UBD_RPC_CONTEXT_H_
 
@@ -32,6 +32,11 @@ class StreamLimiter {
   std::map<std::string, uint32_t> taken_ ABSL_GUARDED_BY(mu_);
 };
 
+// RESOURCE_EXHAUSTED/TOO_MANY_WAITERS.
+absl::Status TooManyStreams(uint32_t limit);
+// Whether the kernel cannot hold `uid` to a read-only share: root, and the daemon's own uid.
+bool ReadOnlyIsAdvisory(Uid uid);
+
 struct RpcContext {
   explicit RpcContext(RpcServerDeps given) : deps(std::move(given)) {}
 
@@ -45,7 +50,8 @@ struct RpcContext {
 
   // UNAUTHENTICATED when the call did not come over a connection that the session server accepted.
   absl::StatusOr<RpcPeer> Identify(const grpc::ServerContext& call) const;
-  // The session that the call's token names. UNAUTHENTICATED/NO_SESSION: missing, unknown, ended, or of another uid, not told apart.
+  // The session that the call's token names. UNAUTHENTICATED/NO_SESSION: missing, unknown, ended, or of another uid,
+  // not told apart.
   absl::StatusOr<std::shared_ptr<Session>> FindSession(const grpc::ServerContext& call, const RpcPeer& peer) const;
   Viewer ViewerOf(const RpcPeer& peer) const;
 };

@@ -1,5 +1,6 @@
-// absl::Status with a reason and details (proto/wire/error.h) as gRPC carries it: code, text, and in the trailing metadata
-// `grpc-status-details-bin` a google.rpc.Status with one google.rpc.ErrorInfo, which stock tooling reads. Pure; thread-safe.
+// absl::Status with a reason and details (proto/wire/error.h) as gRPC carries it: code, text, and in the trailing
+// metadata `grpc-status-details-bin` a google.rpc.Status with one google.rpc.ErrorInfo, which stock tooling reads.
+// Pure; thread-safe.
 #ifndef UBD_RPC_STATUS_H_
 #define UBD_RPC_STATUS_H_
 

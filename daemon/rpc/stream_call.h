@@ -1,5 +1,6 @@
-// A server stream: one request, then messages pulled from a source as fast as the caller reads them. One write is outstanding at a time, so a slow
-// reader costs one message; whatever waits meanwhile waits in the source, which bounds it. See call.h for lifetimes.
+// A server stream: one request, then messages pulled from a source as fast as the caller reads them. One write is
+// outstanding at a time, so a slow reader costs one message; whatever waits meanwhile waits in the source, which bounds
+// it. See call.h for lifetimes.
 #ifndef UBD_RPC_STREAM_CALL_H_
 #define UBD_RPC_STREAM_CALL_H_
 
@@ -9,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "daemon/rpc/call.h"
@@ -115,7 +117,8 @@ class StreamCall : public Call {
     CloseIfOver();
   }
 
-  // Writes the next message or ends the stream, if it is time. The source is asked without the lock, by one thread at a time.
+  // Writes the next message or ends the stream, if it is time. The source is asked without the lock, by one thread at a
+  // time.
   void Pump() ABSL_LOCKS_EXCLUDED(mu_) {
     if (!BeginPump()) return;
     do {
@@ -204,14 +207,14 @@ template <class Service, class Base, class Req, class Msg>
 void ServeStream(RpcContext& context, Service& service,
                  void (Base::*request)(grpc::ServerContext*, Req*, grpc::ServerAsyncWriter<Msg>*,
                                        grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
-                 std::function<void(std::shared_ptr<StreamCall<Req, Msg>>)> handle) {
+                 std::type_identity_t<std::function<void(std::shared_ptr<StreamCall<Req, Msg>>)>> handle) {
   using C = StreamCall<Req, Msg>;
   auto ask = [&context, &service, request](grpc::ServerContext* call, Req* message,
                                            grpc::ServerAsyncWriter<Msg>* writer, void* tag) {
     (service.*request)(call, message, writer, context.queue, context.queue, tag);
   };
-  C::Listen(std::make_shared<const typename C::Method>(
-      typename C::Method{&context, std::move(ask), std::move(handle)}));
+  C::Listen(
+      std::make_shared<const typename C::Method>(typename C::Method{&context, std::move(ask), std::move(handle)}));
 }
 
 }  // namespace ubd

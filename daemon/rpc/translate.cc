@@ -15,7 +15,9 @@ static_assert(static_cast<int>(Access::kReadWrite) == ub::v1::READ_WRITE);
 static_assert(static_cast<int>(Access::kReadOnly) == ub::v1::READ_ONLY);
 
 // Never negative: a clock read a moment later must not show time left as a huge number.
-uint64_t Nanoseconds(absl::Duration d) { return static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(d))); }
+uint64_t Nanoseconds(absl::Duration d) {
+  return static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(d)));
+}
 uint64_t Milliseconds(absl::Duration d) {
   return static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Milliseconds(d)));
 }

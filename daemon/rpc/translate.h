@@ -1,4 +1,5 @@
-// The Broker's answers and listings as protobuf. Pure; thread-safe. Nothing here decides who may see what: the Broker has done that.
+// The Broker's answers and listings as protobuf. Pure; thread-safe. Nothing here decides who may see what: the Broker
+// has done that.
 #ifndef UBD_RPC_TRANSLATE_H_
 #define UBD_RPC_TRANSLATE_H_
 

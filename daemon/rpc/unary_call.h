@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "daemon/rpc/call.h"
@@ -17,6 +18,7 @@ template <class Req, class Rep>
 class UnaryCall : public Call {
  public:
   using Ptr = std::shared_ptr<UnaryCall>;
+  using ReplyMessage = Rep;
   // One method of one service; lives as long as the server.
   struct Method {
     RpcContext* context;
@@ -48,8 +50,8 @@ class UnaryCall : public Call {
   // Both at once.
   void Answer(const absl::StatusOr<Rep>& answer) { answer.ok() ? Reply(*answer) : Fail(answer.status()); }
 
-  // `lost` runs once if the caller goes (cancels, dies, runs into its deadline) before the answer is in its hands; at once if it has. Not more
-  // than one per call.
+  // `lost` runs once if the caller goes (cancels, dies, runs into its deadline) before the answer is in its hands; at
+  // once if it has. Not more than one per call.
   void OnLost(std::function<void()> lost) ABSL_LOCKS_EXCLUDED(mu_) {
     {
       ub::MutexLock lock(&mu_);
@@ -65,9 +67,7 @@ class UnaryCall : public Call {
   void EndStream(const absl::Status&) override {}
 
  protected:
-  void OnOp(Op op, bool ok) override {
-    op == Op::kArrived ? OnArrived(ok) : OnLastTags(op, ok);
-  }
+  void OnOp(Op op, bool ok) override { op == Op::kArrived ? OnArrived(ok) : OnLastTags(op, ok); }
 
  private:
   void OnArrived(bool ok) {
@@ -147,7 +147,8 @@ template <class Service, class Base, class Req, class Rep>
 void ServeUnary(RpcContext& context, Service& service,
                 void (Base::*request)(grpc::ServerContext*, Req*, grpc::ServerAsyncResponseWriter<Rep>*,
                                       grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
-                std::string name, std::function<void(std::shared_ptr<UnaryCall<Req, Rep>>)> handle) {
+                std::string name,
+                std::type_identity_t<std::function<void(std::shared_ptr<UnaryCall<Req, Rep>>)>> handle) {
   using C = UnaryCall<Req, Rep>;
   auto ask = [&context, &service, request](grpc::ServerContext* call, Req* message,
                                            grpc::ServerAsyncResponseWriter<Rep>* writer, void* tag) {

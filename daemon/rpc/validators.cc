@@ -30,7 +30,8 @@ absl::Status Bad(std::string_view field, std::string_view why) {
 
 absl::StatusOr<absl::Duration> CheckMilliseconds(std::string_view field, uint64_t value, uint64_t least) {
   if (value < least) return Bad(field, "must be at least 1 ms; leave it out for no limit of your own");
-  if (value > kMaxMilliseconds) return Bad(field, absl::StrCat("must be at most ", kMaxMilliseconds, " ms (100 years)"));
+  if (value > kMaxMilliseconds)
+    return Bad(field, absl::StrCat("must be at most ", kMaxMilliseconds, " ms (100 years)"));
   return absl::Milliseconds(static_cast<int64_t>(value));
 }
 

@@ -1,6 +1,7 @@
-// Every request is checked here before the Broker sees it: required fields present, enums known, numbers within what the daemon can count, names
-// and tickets well formed. The caller is hostile; nothing of a request that fails is used. Pure functions without gRPC: the fuzzer's entry. Errors
-// are INVALID_ARGUMENT with MISSING_FIELD or BAD_FIELD and the detail `field`.
+// Every request is checked here before the Broker sees it: required fields present, enums known, numbers within what
+// the daemon can count, names and tickets well formed. The caller is hostile; nothing of a request that fails is used.
+// Pure functions without gRPC: the fuzzer's entry. Errors are INVALID_ARGUMENT with MISSING_FIELD or BAD_FIELD and the
+// detail `field`.
 #ifndef UBD_RPC_VALIDATORS_H_
 #define UBD_RPC_VALIDATORS_H_
 

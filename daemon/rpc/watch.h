@@ -1,5 +1,6 @@
-// Event streams (Broker.Watch, Admin.WatchAll): first WATCHING, then what the filter lets through, until the caller ends the stream or `over` says that
-// there is nothing more to come. A slow reader loses its oldest events and is told how many.
+// Event streams (Broker.Watch, Admin.WatchAll): first WATCHING, then what the filter lets through, until the caller
+// ends the stream or `over` says that there is nothing more to come. A slow reader loses its oldest events and is told
+// how many.
 #ifndef UBD_RPC_WATCH_H_
 #define UBD_RPC_WATCH_H_
 
@@ -9,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "daemon/rpc/stream_call.h"
-#include "daemon/telemetry/event_hub.h"
 #include "daemon/rpc/translate.h"
+#include "daemon/telemetry/event_hub.h"
 #include "ub/v1/types.pb.h"
 
 namespace ubd {
@@ -50,7 +51,8 @@ class WatchSource : public StreamCall<Req, ub::v1::Event>::Source {
   bool greeted_ = false;
 };
 
-// Starts `call` on events that pass `filter`. At most `limit` streams for one `key`: RESOURCE_EXHAUSTED/TOO_MANY_WAITERS beyond.
+// Starts `call` on events that pass `filter`. At most `limit` streams for one `key`:
+// RESOURCE_EXHAUSTED/TOO_MANY_WAITERS beyond.
 template <class Req>
 void StartWatch(const std::shared_ptr<StreamCall<Req, ub::v1::Event>>& call, EventFilter filter,
                 std::pair<std::string, uint32_t> key_and_limit, typename WatchSource<Req>::Over over) {
