@@ -5,7 +5,7 @@ if(UBD_RPC)
   add_library(ubd_pch_library STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch/pch.cc)
   add_executable(ubd_pch_program EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch/pch.cc)
   foreach(target ubd_pch_library ubd_pch_program)
-    target_link_libraries(${target} PRIVATE gRPC::grpc++ spdlog::spdlog)
+    target_link_libraries(${target} PRIVATE gRPC::grpc++)
     target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <string> <vector> <memory> <functional>)
     if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
       # Else the compiler cache would never find one again.

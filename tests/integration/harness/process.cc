@@ -26,9 +26,10 @@ struct Prepared {
   char* const* argv;
   char* const* env;
   std::optional<Ids> ids;
+  pid_t parent;
+  int in = -1;
   int out = -1;
   int err = -1;
-  pid_t parent;
 };
 
 // Raw system calls: the C library's own forms signal all threads, which do not exist here.
@@ -41,6 +42,7 @@ bool Become(const Ids& ids) {
   if (child.ids && !Become(*child.ids)) _exit(126);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != child.parent) _exit(126);
+  if (child.in >= 0) dup2(child.in, STDIN_FILENO);
   if (child.out >= 0) dup2(child.out, STDOUT_FILENO);
   if (child.err >= 0) dup2(child.err, STDERR_FILENO);
   sigset_t none;
@@ -68,6 +70,37 @@ std::vector<std::string> Environment(const std::vector<std::string>& added) {
   return all;
 }
 
+// The child's three standard descriptors (invalid: inherited) and the test's ends of them.
+struct Stdio {
+  ub::UniqueFd in, out, err;
+  ub::UniqueFd our_in, our_out;
+};
+
+absl::Status MakePipe(ub::UniqueFd& read_end, ub::UniqueFd& write_end) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return ub::ErrnoError(errno, "pipe2");
+  read_end.reset(ends[0]);
+  write_end.reset(ends[1]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Stdio> OpenStdio(const Command& command) {
+  Stdio stdio;
+  absl::Status made;
+  if (command.feed) {
+    made = MakePipe(stdio.in, stdio.our_in);
+  } else {
+    stdio.in.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  if (made.ok() && command.capture) made = MakePipe(stdio.our_out, stdio.out);
+  if (!made.ok()) return made;
+  if (!command.stderr_path.empty()) {
+    stdio.err.reset(open(command.stderr_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!stdio.err.valid()) return ub::ErrnoError(errno, "opening " + command.stderr_path);
+  }
+  return stdio;
+}
+
 int PollTimeout(absl::Duration left) {
   if (left <= absl::ZeroDuration()) return 0;
   return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left), INT_MAX - 1)) + 1;
@@ -89,34 +122,33 @@ bool WaitReadable(int fd, absl::Duration limit) {
   }
 }
 
-Process::Process(pid_t pid, ub::UniqueFd pidfd, ub::UniqueFd output)
-    : pid_(pid), pidfd_(std::move(pidfd)), output_(std::move(output)) {}
+Process::Process(pid_t pid, ub::UniqueFd pidfd, ub::UniqueFd input, ub::UniqueFd output)
+    : pid_(pid), pidfd_(std::move(pidfd)), input_(std::move(input)), output_(std::move(output)) {}
 
 Process::~Process() { Kill(); }
 
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) {
   ub::UniqueFd program(open(command.argv.at(0).c_str(), O_RDONLY | O_CLOEXEC));
   if (!program.valid()) return ub::ErrnoError(errno, "opening the program " + command.argv[0]);
-  ub::UniqueFd read_end, write_end, err;
-  if (command.capture) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return ub::ErrnoError(errno, "pipe2");
-    read_end.reset(ends[0]);
-    write_end.reset(ends[1]);
-  }
-  if (!command.stderr_path.empty()) {
-    err.reset(open(command.stderr_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (!err.valid()) return ub::ErrnoError(errno, "opening " + command.stderr_path);
-  }
+  absl::StatusOr<Stdio> stdio = OpenStdio(command);
+  if (!stdio.ok()) return stdio.status();
   std::vector<std::string> environment = Environment(command.env);
   std::vector<char*> argv = Pointers(command.argv), env = Pointers(environment);
-  Prepared prepared = {program.get(), argv.data(), env.data(), command.ids, write_end.get(), err.get(), getpid()};
+  Prepared prepared = {.program = program.get(),
+                       .argv = argv.data(),
+                       .env = env.data(),
+                       .ids = command.ids,
+                       .parent = getpid(),
+                       .in = stdio->in.get(),
+                       .out = stdio->out.get(),
+                       .err = stdio->err.get()};
   pid_t pid = fork();
   if (pid == 0) RunChild(prepared);
   if (pid < 0) return ub::ErrnoError(errno, "fork");
   ub::UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd.valid()) return ub::ErrnoError(errno, "pidfd_open");
-  return std::unique_ptr<Process>(new Process(pid, std::move(pidfd), std::move(read_end)));
+  return std::unique_ptr<Process>(
+      new Process(pid, std::move(pidfd), std::move(stdio->our_in), std::move(stdio->our_out)));
 }
 
 void Process::Signal(int signal) const {
@@ -154,6 +186,13 @@ absl::StatusOr<std::string> Process::ReadLine(absl::Duration limit) {
     if (n <= 0) return absl::OutOfRangeError("the process closed its output; so far: '" + unread_ + "'");
     unread_.append(buffer, static_cast<size_t>(n));
   }
+}
+
+bool Process::WriteLine(const std::string& line) {
+  std::string text = line + "\n";
+  // A pipe has no MSG_NOSIGNAL; SIGPIPE would end the test instead of failing it.
+  signal(SIGPIPE, SIG_IGN);
+  return write(input_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 absl::StatusOr<Finished> RunCommand(Command command, absl::Duration limit) {

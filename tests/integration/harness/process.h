@@ -31,6 +31,7 @@ struct Command {
   std::vector<std::string> env;   // "NAME=value", added to the test's own
   std::optional<Ids> ids;         // none: as the test. Supplementary groups are dropped
   bool capture = false;           // stdout comes to ReadLine
+  bool feed = false;              // stdin comes from WriteLine; else /dev/null
   std::string stderr_path;        // where stderr is appended; empty: the test's own
 };
 
@@ -53,12 +54,15 @@ class Process {
   ExitCode Kill();
   // The next line of its stdout, without the end of line. OUT_OF_RANGE: it closed stdout.
   absl::StatusOr<std::string> ReadLine(absl::Duration limit);
+  // False: it does not read any more.
+  bool WriteLine(const std::string& line);
 
  private:
-  Process(pid_t pid, ub::UniqueFd pidfd, ub::UniqueFd output);
+  Process(pid_t pid, ub::UniqueFd pidfd, ub::UniqueFd input, ub::UniqueFd output);
 
   pid_t pid_;
   ub::UniqueFd pidfd_;
+  ub::UniqueFd input_;
   ub::UniqueFd output_;
   std::string unread_;
   std::optional<ExitCode> code_;
