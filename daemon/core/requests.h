@@ -46,7 +46,7 @@ struct SessionFacts {
   Uid uid;
   int32_t pid = 0;
   std::string name;
-  std::string identity;           // where the pidfd came from
+  std::string identity;             // where the pidfd came from
   bool read_only_advisory = false;  // the kernel cannot hold this uid to read-only (daemon's own uid, root)
 };
 
