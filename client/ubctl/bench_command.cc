@@ -59,10 +59,13 @@ absl::Status AddColdFigures(const BenchSetting& setting, BenchReport& report) {
   auto cold = LeaseColdRounds(setting);
   if (!cold.ok()) return cold.status();
   report.set_rounds(cold->rounds);
-  for (Figure* figure : {&cold->lease_cold, &cold->rpc_null, &cold->allocate_4k, &cold->allocate_2m}) *report.add_figures() = *figure;
+  for (Figure* figure : {&cold->lease_cold, &cold->rpc_null, &cold->allocate_4k, &cold->allocate_2m})
+    *report.add_figures() = *figure;
   *report.add_ratios() = AtMost(P50Ratio("lease_cold/rpc_null", cold->lease_cold, cold->rpc_null), 3);
-  *report.add_ratios() = AtLeast(P50Ratio("allocate_populate_pin_4k/lease_cold", cold->allocate_4k, cold->lease_cold), 50);
-  *report.add_ratios() = AtLeast(P50Ratio("allocate_populate_pin_2m/lease_cold", cold->allocate_2m, cold->lease_cold), 8);
+  *report.add_ratios() =
+      AtLeast(P50Ratio("allocate_populate_pin_4k/lease_cold", cold->allocate_4k, cold->lease_cold), 50);
+  *report.add_ratios() =
+      AtLeast(P50Ratio("allocate_populate_pin_2m/lease_cold", cold->allocate_2m, cold->lease_cold), 8);
   return absl::OkStatus();
 }
 
@@ -83,14 +86,21 @@ void AddFullFigures(const BenchSetting& setting, BenchReport& report) {
 std::string Text(const BenchReport& report) {
   constexpr char kNone[] = "-";
   const Machine& machine = report.machine();
-  std::string text = absl::StrCat(machine.cpu(), ", ", machine.cpus(), " CPUs, Linux ", machine.kernel(), "; pool ", machine.pool(),
-                                  ": blocks of ", HumanSize(machine.block_bytes()), ", pages of ", HumanSize(machine.page_bytes()), "\n\n");
-  Table figures({{"FIGURE"}, {"P50", Align::kRight}, {"P99", Align::kRight}, {"VALUE", Align::kRight}, {"SAMPLES", Align::kRight}, {"NOTE"}});
+  std::string text = absl::StrCat(machine.cpu(), ", ", machine.cpus(), " CPUs, Linux ", machine.kernel(), "; pool ",
+                                  machine.pool(), ": blocks of ", HumanSize(machine.block_bytes()), ", pages of ",
+                                  HumanSize(machine.page_bytes()), "\n\n");
+  Table figures({{"FIGURE"},
+                 {"P50", Align::kRight},
+                 {"P99", Align::kRight},
+                 {"VALUE", Align::kRight},
+                 {"SAMPLES", Align::kRight},
+                 {"NOTE"}});
   for (const Figure& figure : report.figures()) {
     std::string value = figure.has_value() ? absl::StrFormat("%.3g %s", figure.value(), figure.unit()) : kNone;
     if (figure.has_page_faults()) value = absl::StrCat(figure.page_faults(), " faults");
     figures.Add({figure.name(), figure.has_p50_ns() ? HumanDuration(figure.p50_ns()) : kNone,
-                 figure.has_p99_ns() ? HumanDuration(figure.p99_ns()) : kNone, value, absl::StrCat(figure.samples()), figure.note()});
+                 figure.has_p99_ns() ? HumanDuration(figure.p99_ns()) : kNone, value, absl::StrCat(figure.samples()),
+                 figure.note()});
   }
   Table ratios({{"COMPARED"}, {"IS", Align::kRight}, {"MUST BE", Align::kRight}, {"MET"}});
   for (const Ratio& ratio : report.ratios()) {
@@ -123,9 +133,11 @@ void AddChildren(CommandLine& line) {
     uint64_t sessions = 1;
   };
   auto options = std::make_shared<ChildOptions>();
-  CLI::App& holder = line.Command("bench-holder", "", [options](const Context& c) { return HoldForBench(c, options->pool, kChildSocket); });
-  CLI::App& sessions = line.Command(
-      "bench-sessions", "", [options](const Context& c) { return HoldSessionsForBench(c, options->pool, options->sessions, kChildSocket); });
+  CLI::App& holder = line.Command("bench-holder", "",
+                                  [options](const Context& c) { return HoldForBench(c, options->pool, kChildSocket); });
+  CLI::App& sessions = line.Command("bench-sessions", "", [options](const Context& c) {
+    return HoldSessionsForBench(c, options->pool, options->sessions, kChildSocket);
+  });
   sessions.add_option("--sessions", options->sessions);
   for (CLI::App* child : {&holder, &sessions}) {
     child->add_option("--pool", options->pool);
@@ -138,8 +150,9 @@ void AddChildren(CommandLine& line) {
 void AddBenchCommands(CommandLine& line) {
   CLI::App& group = line.Group("bench", "Measure this machine");
   auto options = std::make_shared<BenchOptions>();
-  CLI::App& acquire = line.Command(group, "acquire", "Time slots, leases and calls, and what they replace; fills the pool for a while",
-                                   [options](const Context& c) { return RunAcquire(c, *options); });
+  CLI::App& acquire =
+      line.Command(group, "acquire", "Time slots, leases and calls, and what they replace; fills the pool for a while",
+                   [options](const Context& c) { return RunAcquire(c, *options); });
   acquire.add_option("--pool", options->pool, "Measure this pool (default: the first one)")->type_name("NAME");
   CLI::Option* samples = acquire.add_option("--samples", options->samples, "Samples of each quick figure")
                              ->check(CLI::PositiveNumber)
@@ -147,7 +160,8 @@ void AddBenchCommands(CommandLine& line) {
                              ->type_name("N");
   acquire.add_flag("--quick", options->quick, "Few samples: a look, no measurement")->excludes(samples);
   acquire.add_flag("--full", options->full, "Also 1000 sessions, boot time and idle wake-ups; takes minutes");
-  acquire.add_option("--ubd", options->ubd, "The daemon's program, for boot time (default: beside ubctl, else PATH)")->type_name("FILE");
+  acquire.add_option("--ubd", options->ubd, "The daemon's program, for boot time (default: beside ubctl, else PATH)")
+      ->type_name("FILE");
   AddChildren(line);
 }
 

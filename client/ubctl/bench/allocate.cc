@@ -53,12 +53,14 @@ absl::StatusOr<uint64_t> Allocator::Time(Bytes bytes, AllocatePages pages) {
   if (ftruncate(fd.get(), static_cast<off_t>(bytes.count())) != 0) return ErrnoError(errno, "ftruncate of the memfd");
   Mapping mapping(fd.get(), bytes.count());
   if (!mapping.valid()) {
-    return ErrnoError(errno, huge ? "map 64 MiB of 2 MiB pages (reserve 32 free ones in /proc/sys/vm/nr_hugepages)" : "map 64 MiB");
+    return ErrnoError(
+        errno, huge ? "map 64 MiB of 2 MiB pages (reserve 32 free ones in /proc/sys/vm/nr_hugepages)" : "map 64 MiB");
   }
   iovec vector = {.iov_base = mapping.data(), .iov_len = bytes.count()};
   int error = io_uring_register_buffers(&ring_, &vector, 1);
   uint64_t taken = NowNs() - before;
-  if (error != 0) return ErrnoError(-error, "io_uring_register_buffers of 64 MiB (raise the memlock limit, see ulimit -l)");
+  if (error != 0)
+    return ErrnoError(-error, "io_uring_register_buffers of 64 MiB (raise the memlock limit, see ulimit -l)");
   io_uring_unregister_buffers(&ring_);
   return taken;
 }

@@ -1,4 +1,5 @@
-// What a program without ubd does for 64 MiB of transfer memory: make a memfd, populate it, pin it by io_uring registration.
+// What a program without ubd does for 64 MiB of transfer memory: make a memfd, populate it, pin it by io_uring
+// registration.
 #ifndef UB_UBCTL_BENCH_ALLOCATE_H_
 #define UB_UBCTL_BENCH_ALLOCATE_H_
 

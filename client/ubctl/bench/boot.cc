@@ -55,8 +55,9 @@ uint64_t PerGib(uint64_t nanoseconds) { return nanoseconds * (uint64_t{1} << 30)
 
 absl::Status Measure(const BenchSetting& setting, Samples& boot, Samples& touch) {
   bool huge = setting.pool.page_bytes() == kHugePage;
-  std::string config = absl::StrCat("pool { name: \"boot\" blocks: ", kBlocks, " block_size: \"64MiB\" reserve_blocks: ", kReserve,
-                                    " page_size: \"", huge ? "2MiB" : "4KiB", "\" }\n");
+  std::string config =
+      absl::StrCat("pool { name: \"boot\" blocks: ", kBlocks, " block_size: \"64MiB\" reserve_blocks: ", kReserve,
+                   " page_size: \"", huge ? "2MiB" : "4KiB", "\" }\n");
   for (uint64_t round = 0; round < kRounds; ++round) {
     auto bare = BareTouch(huge);
     if (!bare.ok()) return bare.status();
@@ -77,7 +78,8 @@ BootFigures BootPerGib(const BenchSetting& setting) {
   if (!measured.ok()) return {NoFigure("boot_per_gib", measured), NoFigure("bare_touch_per_gib", measured)};
   std::string_view note = "a private ubd with 16 blocks of 64 MiB and a reserve of 2: from exec to READY=1";
   return {TimeFigure("boot_per_gib", boot, note),
-          TimeFigure("bare_touch_per_gib", touch, "18 memfds of 64 MiB made and populated by one thread a CPU, as the boot does")};
+          TimeFigure("bare_touch_per_gib", touch,
+                     "18 memfds of 64 MiB made and populated by one thread a CPU, as the boot does")};
 }
 
 }  // namespace ub::ctl

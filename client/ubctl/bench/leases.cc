@@ -39,7 +39,8 @@ class AllocateFigure {
   }
   Figure Result() const {
     if (!refused_.ok()) return NoFigure(name_, refused_);
-    return TimeFigure(name_, samples_, "64 MiB: memfd made, populated, pinned by io_uring registration; taking down not timed");
+    return TimeFigure(name_, samples_,
+                      "64 MiB: memfd made, populated, pinned by io_uring registration; taking down not timed");
   }
   void Refuse(const absl::Status& why) { refused_ = why; }
 
@@ -87,8 +88,9 @@ Figure LeaseWarm(const BenchSetting& setting) {
     faults_before = PageFaults();  // the sample's own bookkeeping may fault
   }
   uint64_t hits = (*client)->stats().cache_hits - hits_before;
-  Figure figure = TimeFigure(kWarm, samples, absl::StrCat("64 MiB taken, first byte written, given back: ", kShortOps, " a sample; ", hits,
-                                                          " of ", setting.samples * kShortOps, " from the cache"));
+  Figure figure = TimeFigure(kWarm, samples,
+                             absl::StrCat("64 MiB taken, first byte written, given back: ", kShortOps, " a sample; ",
+                                          hits, " of ", setting.samples * kShortOps, " from the cache"));
   figure.set_page_faults(faults);
   return figure;
 }
@@ -119,7 +121,8 @@ absl::StatusOr<ColdFigures> LeaseColdRounds(const BenchSetting& setting) {
     allocate_4k.Sample(**allocator);
     allocate_2m.Sample(**allocator);
   }
-  figures.lease_cold = TimeFigure("lease_cold", cold, "64 MiB from the daemon, cache off: asked, granted, mapped; giving back not timed");
+  figures.lease_cold = TimeFigure("lease_cold", cold,
+                                  "64 MiB from the daemon, cache off: asked, granted, mapped; giving back not timed");
   figures.rpc_null = TimeFigure("rpc_null", null, "Ping, one in flight");
   figures.allocate_4k = allocate_4k.Result();
   figures.allocate_2m = allocate_2m.Result();

@@ -31,7 +31,8 @@ namespace {
 absl::StatusOr<UniqueFd> NotifySocket(const std::string& path) {
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
-  if (path.size() >= sizeof(address.sun_path)) return absl::InvalidArgumentError("the temporary directory's path is too long for a socket");
+  if (path.size() >= sizeof(address.sun_path))
+    return absl::InvalidArgumentError("the temporary directory's path is too long for a socket");
   path.copy(address.sun_path, path.size());
   if (!fd.valid() || bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return ErrnoError(errno, absl::StrCat("bind ", path));
@@ -40,7 +41,8 @@ absl::StatusOr<UniqueFd> NotifySocket(const std::string& path) {
 }
 
 absl::StatusOr<pid_t> Spawn(const std::string& ubd, const std::string& directory) {
-  std::vector<std::string> words = {"ubd", "--config", directory + "/ubd.textproto", "--runtime-dir", directory + "/run"};
+  std::vector<std::string> words = {"ubd", "--config", directory + "/ubd.textproto", "--runtime-dir",
+                                    directory + "/run"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -73,7 +75,9 @@ absl::Status AwaitReady(int notify, pid_t pid, absl::Duration patience) {
     if (entries[0].revents != 0) {
       std::array<char, 4096> message;
       ssize_t got = recv(notify, message.data(), message.size(), MSG_DONTWAIT);
-      if (got > 0 && std::string_view(message.data(), static_cast<size_t>(got)).find("READY=1") != std::string_view::npos) return absl::OkStatus();
+      if (got > 0 &&
+          std::string_view(message.data(), static_cast<size_t>(got)).find("READY=1") != std::string_view::npos)
+        return absl::OkStatus();
     } else if (entries[1].revents != 0) {
       return absl::AbortedError("the private ubd ended before it was ready");
     }
@@ -91,7 +95,8 @@ std::string LastLine(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<PrivateDaemon> PrivateDaemon::Start(const std::string& ubd, const std::string& config, absl::Duration patience) {
+absl::StatusOr<PrivateDaemon> PrivateDaemon::Start(const std::string& ubd, const std::string& config,
+                                                   absl::Duration patience) {
   std::string pattern = "/tmp/ubctl-bench-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) return ErrnoError(errno, "make a directory in /tmp");
   PrivateDaemon daemon;

@@ -1,4 +1,5 @@
-// A ubd of one's own on a temporary runtime directory: started, awaited until READY=1, ended and cleaned up. Not thread-safe.
+// A ubd of one's own on a temporary runtime directory: started, awaited until READY=1, ended and cleaned up. Not
+// thread-safe.
 #ifndef UB_UBCTL_BENCH_PRIVATE_DAEMON_H_
 #define UB_UBCTL_BENCH_PRIVATE_DAEMON_H_
 
@@ -13,8 +14,10 @@ namespace ub::ctl {
 
 class PrivateDaemon {
  public:
-  // `config` is the text of its configuration. Returns when it says READY=1 (over a NOTIFY_SOCKET of its own), has died, or after `patience`.
-  static absl::StatusOr<PrivateDaemon> Start(const std::string& ubd, const std::string& config, absl::Duration patience);
+  // `config` is the text of its configuration. Returns when it says READY=1 (over a NOTIFY_SOCKET of its own), has
+  // died, or after `patience`.
+  static absl::StatusOr<PrivateDaemon> Start(const std::string& ubd, const std::string& config,
+                                             absl::Duration patience);
   PrivateDaemon(PrivateDaemon&& other) noexcept;
   PrivateDaemon& operator=(PrivateDaemon&&) = delete;
   // SIGTERM, waits for its end, removes the directory.

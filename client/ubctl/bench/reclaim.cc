@@ -17,8 +17,9 @@ constexpr uint64_t kMostKills = 20;
 constexpr Bytes kLargestPool = GiB(64);
 
 absl::StatusOr<Child> StartHolder(const BenchSetting& setting) {
-  auto child = Child::Start({"--runtime-dir", setting.context.runtime_dir, "--timeout", absl::FormatDuration(setting.context.timeout),
-                             "bench-holder", "--pool", setting.pool.name()});
+  auto child =
+      Child::Start({"--runtime-dir", setting.context.runtime_dir, "--timeout",
+                    absl::FormatDuration(setting.context.timeout), "bench-holder", "--pool", setting.pool.name()});
   if (!child.ok()) return child.status();
   auto ready = AwaitReport(child->socket());
   if (!ready.ok()) return ready.status();

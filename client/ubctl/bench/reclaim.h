@@ -1,4 +1,5 @@
-// reclaim_after_kill: from SIGKILL of a client that holds 64 MiB to another client's lease, in a pool that has nothing else free.
+// reclaim_after_kill: from SIGKILL of a client that holds 64 MiB to another client's lease, in a pool that has nothing
+// else free.
 #ifndef UB_UBCTL_BENCH_RECLAIM_H_
 #define UB_UBCTL_BENCH_RECLAIM_H_
 

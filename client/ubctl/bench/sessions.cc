@@ -22,8 +22,8 @@ constexpr int kIdleMs = 20000;
 
 absl::StatusOr<Samples> OpenSessions(const BenchSetting& setting, std::vector<Child>& children) {
   for (uint64_t i = 0; i < kChildren; ++i) {
-    auto child = Child::Start({"--runtime-dir", setting.context.runtime_dir, "--timeout", "60s", "bench-sessions", "--pool",
-                               setting.pool.name(), "--sessions", absl::StrCat(kSessions / kChildren)});
+    auto child = Child::Start({"--runtime-dir", setting.context.runtime_dir, "--timeout", "60s", "bench-sessions",
+                               "--pool", setting.pool.name(), "--sessions", absl::StrCat(kSessions / kChildren)});
     if (!child.ok()) return child.status();
     children.push_back(*std::move(child));
   }
@@ -37,7 +37,8 @@ absl::StatusOr<Samples> OpenSessions(const BenchSetting& setting, std::vector<Ch
 }
 
 absl::StatusOr<std::vector<uint64_t>> TakeSessions(const BenchSetting& setting, uint64_t sessions,
-                                                   std::vector<std::unique_ptr<Client>>& clients, std::vector<Lease>& leases) {
+                                                   std::vector<std::unique_ptr<Client>>& clients,
+                                                   std::vector<Lease>& leases) {
   std::vector<uint64_t> times;
   for (uint64_t i = 0; i < sessions; ++i) {
     auto client = ConnectFor(setting, Bytes(0));
@@ -56,14 +57,16 @@ absl::StatusOr<std::vector<uint64_t>> TakeSessions(const BenchSetting& setting, 
 
 Figure Sessions1000(const BenchSetting& setting) {
   if (setting.pool.blocks_free() < kSessions) {
-    return NoFigure(kSessionsName, absl::StrCat("needs 1000 free blocks, pool ", setting.pool.name(), " has ", setting.pool.blocks_free()));
+    return NoFigure(kSessionsName, absl::StrCat("needs 1000 free blocks, pool ", setting.pool.name(), " has ",
+                                                setting.pool.blocks_free()));
   }
   std::vector<Child> children;
   auto samples = OpenSessions(setting, children);
   if (!samples.ok()) return NoFigure(kSessionsName, samples.status());
   auto memory = OwnMemory(setting.status.pid());
-  Figure figure = TimeFigure(kSessionsName, *samples, "Acquire of one block in each of 1000 sessions of 10 processes at once; value: the "
-                                                      "daemon's RssAnon + RssFile meanwhile");
+  Figure figure = TimeFigure(kSessionsName, *samples,
+                             "Acquire of one block in each of 1000 sessions of 10 processes at once; value: the "
+                             "daemon's RssAnon + RssFile meanwhile");
   figure.set_unit("bytes");
   if (memory.ok()) figure.set_value(static_cast<double>(*memory));
   return figure;

@@ -46,8 +46,8 @@ absl::StatusOr<BenchSetting> MakeSetting(const Context& context, const std::stri
     uint64_t bytes = candidate.blocks_total() * candidate.block_bytes();
     if (bytes < kLeaseBytes.count()) {
       return MakeError(absl::StatusCode::kFailedPrecondition, Reason::kNeverSatisfiable,
-                       absl::StrCat("pool ", candidate.name(), " has ", bytes, " bytes; the bench leases ", kLeaseBytes.count(),
-                                    ": configure more blocks, or name another pool"));
+                       absl::StrCat("pool ", candidate.name(), " has ", bytes, " bytes; the bench leases ",
+                                    kLeaseBytes.count(), ": configure more blocks, or name another pool"));
     }
     return BenchSetting{.context = context, .pool = candidate, .status = *status};
   }

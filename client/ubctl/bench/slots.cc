@@ -37,10 +37,9 @@ void Measure(SlotPool& pool, uint64_t samples, std::barrier<>& start, Result& re
 Figure SlotTakeReturn(const BenchSetting& setting, std::string_view name, int threads) {
   auto client = ConnectFor(setting, Bytes(0));
   if (!client.ok()) return NoFigure(name, client.status());
-  auto pool = SlotPool::Create(**client, {.pool = setting.pool.name(),
-                                          .slot = kSlotBytes,
-                                          .bytes = kLeaseBytes,
-                                          .wait = setting.context.timeout});
+  auto pool = SlotPool::Create(
+      **client,
+      {.pool = setting.pool.name(), .slot = kSlotBytes, .bytes = kLeaseBytes, .wait = setting.context.timeout});
   if (!pool.ok()) return NoFigure(name, pool.status());
   std::vector<Result> results(static_cast<size_t>(threads));
   std::barrier<> start(threads);
@@ -57,7 +56,8 @@ Figure SlotTakeReturn(const BenchSetting& setting, std::string_view name, int th
     failed += result.failed;
   }
   if (failed > 0) return NoFigure(name, absl::StrCat(failed, " takes found no free slot"));
-  return TimeFigure(name, all, absl::StrCat("take and return together, ", kShortOps, " a sample, each of ", threads, " threads"));
+  return TimeFigure(name, all,
+                    absl::StrCat("take and return together, ", kShortOps, " a sample, each of ", threads, " threads"));
 }
 
 }  // namespace ub::ctl
