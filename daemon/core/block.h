@@ -9,8 +9,9 @@
 //       +----------------------------------+  fresh backing is in place                                       |
 //       +-----------------------------------------------------------------------------------------------------+
 //
-// Who takes the edges: grants and lease ends the Broker, under its lock; everything into Free and Recycling after that the memory layer, through
-// ReclaimSink (also the Broker). A block leaves Draining only when nothing is pinned or in flight on it.
+// Who takes the edges: grants and lease ends the Broker, under its lock; everything into Free and Recycling after that
+// the memory layer, through ReclaimSink (also the Broker). A block leaves Draining only when nothing is pinned or in
+// flight on it.
 #ifndef UBD_CORE_BLOCK_H_
 #define UBD_CORE_BLOCK_H_
 
@@ -42,9 +43,9 @@ struct Block {
   BlockId id;
   UbAddr addr;
   BlockState state = BlockState::kFree;
-  Generation generation;          // of the last grant
-  LeaseId lease;                  // while Leased or Draining under a lease; else 0
-  std::optional<Uid> last_uid;    // whose bytes the backing may hold; none: clean
+  Generation generation;        // of the last grant
+  LeaseId lease;                // while Leased or Draining under a lease; else 0
+  std::optional<Uid> last_uid;  // whose bytes the backing may hold; none: clean
   uint64_t recycles = 0;
 };
 

@@ -1,4 +1,5 @@
-// Time for decisions: the monotonic clock only. Wall-clock jumps change nothing; time in system suspend does not count (CLOCK_MONOTONIC).
+// Time for decisions: the monotonic clock only. Wall-clock jumps change nothing; time in system suspend does not count
+// (CLOCK_MONOTONIC).
 #ifndef UBD_CORE_CLOCK_H_
 #define UBD_CORE_CLOCK_H_
 

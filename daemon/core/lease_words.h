@@ -1,5 +1,5 @@
-// The lease words of all sessions, as the Broker sees them (proto/wire/lease_word.h has the protocol). Implemented by daemon/session over
-// shared pages, faked in unit tests. Called under the Broker's lock: returns at once.
+// The lease words of all sessions, as the Broker sees them (proto/wire/lease_word.h has the protocol). Implemented by
+// daemon/session over shared pages, faked in unit tests. Called under the Broker's lock: returns at once.
 #ifndef UBD_CORE_LEASE_WORDS_H_
 #define UBD_CORE_LEASE_WORDS_H_
 

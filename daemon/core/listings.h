@@ -46,7 +46,7 @@ struct LeaseListing {
   std::vector<HolderListing> holders;  // the owner first
   absl::Duration age;
   uint64_t in_flight = 0;
-  std::string state;  // "held", "cached", "draining"
+  std::string state;                       // "held", "cached", "draining"
   std::optional<absl::Duration> ttl_left;  // never negative
 };
 

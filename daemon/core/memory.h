@@ -1,5 +1,5 @@
-// What the Broker needs from memory, and what memory tells the Broker. daemon/memory implements the first, the Broker the second;
-// unit tests fake the first.
+// What the Broker needs from memory, and what memory tells the Broker. daemon/memory implements the first, the Broker
+// the second; unit tests fake the first.
 #ifndef UBD_CORE_MEMORY_H_
 #define UBD_CORE_MEMORY_H_
 
@@ -17,8 +17,8 @@ using Charge = std::vector<Uid>;
 struct ReclaimOrder {
   // Always fresh backing: the last session ended without release, several uids held it, or another uid wants it.
   bool must_be_fresh = false;
-  // How long the sole-holder test may be repeated before the block is recycled: the time that an obedient client needs to unmap
-  // after a recall or revoke. Zero: one test.
+  // How long the sole-holder test may be repeated before the block is recycled: the time that an obedient client needs
+  // to unmap after a recall or revoke. Zero: one test.
   absl::Duration grace;
   Charge charge;
 };
@@ -27,7 +27,8 @@ struct ReclaimOrder {
 class BlockMemory {
  public:
   virtual ~BlockMemory() = default;
-  // Makes `block`, on which nothing is in flight, fit for another lease. Ends in ReclaimSink::BlockFree, perhaps after BlockRecycling.
+  // Makes `block`, on which nothing is in flight, fit for another lease. Ends in ReclaimSink::BlockFree, perhaps after
+  // BlockRecycling.
   virtual void Reclaim(BlockId block, ReclaimOrder order) = 0;
 };
 

@@ -46,11 +46,11 @@ struct SessionFacts {
   Uid uid;
   int32_t pid = 0;
   std::string name;
-  std::string identity;           // where the pidfd came from
+  std::string identity;             // where the pidfd came from
   bool read_only_advisory = false;  // the kernel cannot hold this uid to read-only (daemon's own uid, root)
 };
 
-// How a session ended. After anything but kGoodbye its memory gets fresh backing.
+// How a session ended. Whatever it still held gets fresh backing.
 enum class SessionEnd : uint8_t { kHangUp, kDied, kProtocol, kShutdown };
 
 struct AcquireRequest {

@@ -49,10 +49,16 @@ struct SessionServerDeps {
   SessionLimits limits;
 };
 
-// The shared pages of all sessions; made before the Broker that uses it as LeaseWords.
+// The shared pages of all sessions; made before the Broker that uses it as LeaseWords. Thread-safe. The session server opens and closes the pages.
 class LeasePages : public LeaseWords {
  public:
   static std::unique_ptr<LeasePages> Create();
+  // A page for the session; returns the client's own descriptor of it. Words of a session without a page: none.
+  virtual absl::StatusOr<ub::UniqueFd> OpenPage(SessionId session) = 0;
+  // The daemon forgets the page. The client's mapping stays the client's.
+  virtual void ClosePage(SessionId session) = 0;
+  // SessionRegistry::TakeBacks. Saturates; nonsense in a counter is not added.
+  virtual uint64_t TakeBacks() = 0;
 };
 
 class SessionServer {

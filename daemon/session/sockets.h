@@ -12,7 +12,9 @@
 
 namespace ubd {
 
-// The lock on a runtime directory, from boot to exit. Another owner: FAILED_PRECONDITION/ALREADY_RUNNING with its pid. A directory in /tmp must be ours and 0700.
+// The lock on a runtime directory, from boot to exit. Makes the directory (0755 for root, else 0700) if it is not there; its parent must be. One that is
+// there must belong to this user (or root) and be writable by nobody else, and must not be a link: PERMISSION_DENIED or
+// FAILED_PRECONDITION/FOREIGN_FILE. Another owner of the lock: FAILED_PRECONDITION/ALREADY_RUNNING with its pid in the text and the detail `pid`.
 class RuntimeDirLock {
  public:
   virtual ~RuntimeDirLock() = default;
@@ -24,14 +26,15 @@ struct SocketOptions {
   std::string group;  // empty: leave as it is; unknown: an error
 };
 
-// A listening Unix socket at `path`, removed when destroyed if it is still the same inode. A dead daemon's socket is replaced; a file, link or directory is
-// FAILED_PRECONDITION/FOREIGN_FILE and stays. `type`: SOCK_STREAM or SOCK_SEQPACKET.
+// A listening Unix socket at `path`, non-blocking, removed when destroyed if it is still the same inode. A dead daemon's socket is replaced; one that
+// somebody serves is FAILED_PRECONDITION/ALREADY_RUNNING; a file, link or directory is FAILED_PRECONDITION/FOREIGN_FILE and stays. `type`: SOCK_STREAM or
+// SOCK_SEQPACKET.
 class ListeningSocket {
  public:
   virtual ~ListeningSocket() = default;
   virtual int fd() const = 0;
   static absl::StatusOr<std::unique_ptr<ListeningSocket>> Bind(const std::string& path, int type, const SocketOptions& options);
-  // A socket that systemd passed; never removed.
+  // A socket that systemd passed; made non-blocking and close-on-exec, never removed.
   static std::unique_ptr<ListeningSocket> Adopt(ub::UniqueFd fd);
 };
 

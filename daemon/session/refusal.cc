@@ -1,0 +1,42 @@
+#include "daemon/session/refusal.h"
+
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "proto/wire/error.h"
+#include "proto/wire/fd_message.h"
+#include "proto/wire/frame.h"
+#include "proto/wire/lifeline.h"
+#include "proto/wire/version.h"
+
+namespace ubd {
+
+void SendRefuse(int lifeline, const absl::Status& why) {
+  auto frame = ub::wire::NewFrame<ub::wire::Refuse>();
+  frame.code = static_cast<int32_t>(why.code());
+  frame.daemon_protocol = ub::ProtocolVersion();
+  ub::wire::SetText(frame.reason, ub::ReasonName(ub::ReasonOf(why)));
+  ub::wire::SetText(frame.text, std::string_view(why.message().data(), why.message().size()));
+  (void)ub::wire::SendPacket(lifeline, ub::wire::AsBytes(frame), {});
+}
+
+absl::Status VersionRefusal(uint32_t theirs) {
+  const uint32_t ours = ub::ProtocolVersion();
+  std::string remedy = theirs > ours ? "the daemon is older: upgrade ubd and restart it (systemctl restart ubd)"
+                                     : "the client is older: restart it with the libub of this ubd";
+  return ub::MakeError(absl::StatusCode::kFailedPrecondition, ub::Reason::kVersionMismatch,
+                       absl::StrCat("client speaks protocol ", theirs, ", daemon speaks ", ours, " (ubd ", std::string(ub::ReleaseVersion()),
+                                    "); ", remedy),
+                       {{"client", absl::StrCat(theirs)}, {"daemon", absl::StrCat(ours)}, {"remedy", remedy}});
+}
+
+absl::Status NoRoomRefusal() {
+  return ub::MakeError(absl::StatusCode::kResourceExhausted, ub::Reason::kDaemonFdLimit,
+                       "the daemon has no file descriptor left for another client; raise LimitNOFILE of ubd");
+}
+
+absl::Status StoppingRefusal() {
+  return ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kStopping, "ubd is stopping; connect again when it is back");
+}
+
+}  // namespace ubd

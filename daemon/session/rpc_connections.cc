@@ -1,0 +1,109 @@
+#include "daemon/session/rpc_connections.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <charconv>
+#include <utility>
+
+#include "daemon/session/fd_room.h"
+#include "daemon/session/peer_identity.h"
+
+namespace ubd {
+
+RpcConnections::~RpcConnections() {
+  for (;;) {
+    int number;
+    {
+      ub::MutexLock lock(&mu_);
+      if (connections_.empty()) return;
+      number = connections_.begin()->first;
+    }
+    End(number);
+  }
+}
+
+std::optional<RpcPeer> RpcConnections::Lookup(std::string_view grpc_peer) {
+  constexpr std::string_view kPrefix = "fd:";
+  if (grpc_peer.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
+  grpc_peer.remove_prefix(kPrefix.size());
+  int number = -1;
+  auto [end, error] = std::from_chars(grpc_peer.data(), grpc_peer.data() + grpc_peer.size(), number);
+  if (error != std::errc() || end != grpc_peer.data() + grpc_peer.size()) return std::nullopt;
+  ub::MutexLock lock(&mu_);
+  auto it = connections_.find(number);
+  if (it == connections_.end()) return std::nullopt;
+  it->second->spoke.store(true, std::memory_order_relaxed);
+  return it->second->peer;
+}
+
+// Invalid: the range is full.
+ub::UniqueFd RpcConnections::NumberFor(int connection) {
+  const FdRoom room = CurrentFdRoom();
+  if (next_number_ < room.rpc_first || next_number_ >= room.rpc_last) next_number_ = room.rpc_first;
+  for (int from : {next_number_, room.rpc_first}) {
+    ub::UniqueFd fd(::fcntl(connection, F_DUPFD_CLOEXEC, from));
+    if (!fd.valid() || fd.get() >= room.rpc_last) continue;
+    next_number_ = fd.get() + 1;
+    return fd;
+  }
+  return ub::UniqueFd();
+}
+
+void RpcConnections::Accept(ub::UniqueFd connection, uint32_t most_per_uid, absl::Duration silence) {
+  absl::StatusOr<PeerIdentity> identity = PeerCredentials(connection.get());
+  if (!identity.ok()) return;
+  auto own = of_uid_.find(identity->uid);
+  if (own != of_uid_.end() && own->second >= most_per_uid) return;
+  ub::UniqueFd served = NumberFor(connection.get());
+  if (!served.valid()) return;
+  const int number = served.get();
+  auto entry = std::make_shared<Connection>();
+  entry->peer = RpcPeer{identity->uid, identity->gid, identity->pid};
+  absl::StatusOr<EventLoop::WatchId> watch =
+      loop_.Watch(connection.get(), EPOLLRDHUP, [this, number](uint32_t) { End(number); });
+  if (!watch.ok()) return;
+  entry->own = std::move(connection);
+  entry->watch = *watch;
+  entry->timer = loop_.RunAfter(silence, [this, number] { OnSilence(number); });
+  ++of_uid_[identity->uid];
+  {
+    ub::MutexLock lock(&mu_);
+    connections_[number] = entry;
+  }
+  // Last: its first call may be looked up at once.
+  serve_(served.release());
+}
+
+void RpcConnections::OnSilence(int number) {
+  std::shared_ptr<Connection> connection;
+  {
+    ub::MutexLock lock(&mu_);
+    auto it = connections_.find(number);
+    if (it == connections_.end()) return;
+    connection = it->second;
+  }
+  connection->timer = 0;
+  // gRPC sees the end of the stream and closes its own; so does End, by the hang-up.
+  if (!connection->spoke.load(std::memory_order_relaxed)) ::shutdown(connection->own.get(), SHUT_RDWR);
+}
+
+void RpcConnections::End(int number) {
+  std::shared_ptr<Connection> connection;
+  {
+    ub::MutexLock lock(&mu_);
+    auto it = connections_.find(number);
+    if (it == connections_.end()) return;
+    connection = std::move(it->second);
+    connections_.erase(it);
+  }
+  loop_.Unwatch(connection->watch);
+  loop_.Cancel(connection->timer);
+  // A peer that closed only its sending half must not keep gRPC's descriptor; answers that are in the socket still reach it.
+  ::shutdown(connection->own.get(), SHUT_RDWR);
+  auto own = of_uid_.find(connection->peer.uid);
+  if (--own->second == 0) of_uid_.erase(own);
+}
+
+}  // namespace ubd
