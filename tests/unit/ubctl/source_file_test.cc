@@ -73,7 +73,7 @@ TEST_F(SourceFileTest, SecondReadGivesTheHashOfTheBytes) {
   pieces.Add(buffer.data(), 7);
   pieces.Add(buffer.data() + 7, 3);
   EXPECT_EQ(*file->HashAgain(), pieces.Value());
-  EXPECT_EQ(HashText(*file->HashAgain()), "c377c20ffbda39c56dcc2f2f5aaa80ea") << "XXH3-128 of 0123456789";
+  EXPECT_EQ(HashText(*file->HashAgain()), "e353667619ec664b49655fc9692165fb") << "XXH3-128 of 0123456789";
 }
 
 }  // namespace
