@@ -62,7 +62,7 @@ FdCredits::Answer FdCredits::Take(SessionId session, size_t wanted) {
   UidAccount& uid = uids_.find(account.uid)->second;
   const uint64_t share = ShareLocked();
   auto room = [](uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; };
-  if (account.reserved + account.sent + wanted > kPerSession || uid.total + wanted > share) RefreshLocked(account);
+  RefreshLocked(account);
   const uint64_t own = room(kPerSession, account.reserved + account.sent);
   if (own == 0) return {0, Wait::kOwn};
   if (uid.total + std::min<uint64_t>(wanted, own) > share) {
