@@ -1,4 +1,5 @@
-// The daemon's Admin service as ubctl calls it: one connection, every call with a deadline, errors typed as libub's are. Thread-safe.
+// The daemon's Admin service as ubctl calls it: one connection, every call with a deadline, errors typed as libub's
+// are. Thread-safe.
 #ifndef UB_UBCTL_ADMIN_H_
 #define UB_UBCTL_ADMIN_H_
 

@@ -70,7 +70,8 @@ std::string Child::Reap() {
     reaped = waitpid(pid_, &status, 0);
   } while (reaped < 0 && errno == EINTR);
   pid_ = -1;
-  if (WIFSIGNALED(status)) return absl::StrCat("was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
+  if (WIFSIGNALED(status))
+    return absl::StrCat("was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
   return WEXITSTATUS(status) == 0 ? "" : absl::StrCat("exited with ", WEXITSTATUS(status));
 }
 

@@ -1,4 +1,5 @@
-// A child process that runs ubctl itself with other arguments, tied to the parent by a SEQPACKET socketpair. Not thread-safe.
+// A child process that runs ubctl itself with other arguments, tied to the parent by a SEQPACKET socketpair. Not
+// thread-safe.
 #ifndef UB_UBCTL_CHILD_H_
 #define UB_UBCTL_CHILD_H_
 

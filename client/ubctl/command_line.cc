@@ -1,6 +1,7 @@
 #include "client/ubctl/command_line.h"
 
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/ubctl/json.h"
@@ -29,11 +30,6 @@ bool WantsJson(int argc, char** argv) {
 
 std::string Message(const absl::Status& status) { return {status.message().data(), status.message().size()}; }
 
-CLI::Validator Checked(const std::string& type, std::function<std::string(std::string&)> check) {
-  CLI::Validator validator(std::move(check), type);
-  return validator;
-}
-
 std::string CheckDuration(const std::string& text, absl::Duration least) {
   auto parsed = ParseDuration(text);
   if (!parsed.ok()) return Message(parsed.status());
@@ -45,24 +41,28 @@ std::string CheckDuration(const std::string& text, absl::Duration least) {
 }  // namespace
 
 CLI::Validator SizeValue() {
-  return Checked("SIZE", [](std::string& text) -> std::string {
-    auto parsed = ParseSize(text);
-    if (!parsed.ok()) return Message(parsed.status());
-    return parsed->count() == 0 ? "bad size \"" + text + "\": must be at least 1 byte" : "";
-  });
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        auto parsed = ParseSize(text);
+        if (!parsed.ok()) return Message(parsed.status());
+        return parsed->count() == 0 ? "bad size \"" + text + "\": must be at least 1 byte" : "";
+      },
+      "");
 }
 
 CLI::Validator DurationValue() {
-  return Checked("DURATION", [](std::string& text) { return CheckDuration(text, absl::ZeroDuration()); });
+  return CLI::Validator([](std::string& text) { return CheckDuration(text, absl::ZeroDuration()); }, "");
 }
 
 CLI::Validator PositiveDurationValue() {
-  return Checked("DURATION", [](std::string& text) { return CheckDuration(text, absl::Nanoseconds(1)); });
+  return CLI::Validator([](std::string& text) { return CheckDuration(text, absl::Nanoseconds(1)); }, "");
 }
 
 CommandLine::CommandLine() : app_("ubctl - look at and steer ubd, the unified buffer daemon", "ubctl") {
   app_.fallthrough();  // inherited by the commands: global options may follow them
   app_.require_subcommand(1);
+  app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app_.get_formatter()->label("Subcommands", "Commands");
   app_.footer(kFooter);
   app_.set_version_flag("--version", absl::StrCat("ubctl ", std::string(ReleaseVersion())));
   app_.add_option("--runtime-dir", context_.runtime_dir,
@@ -71,6 +71,7 @@ CommandLine::CommandLine() : app_("ubctl - look at and steer ubd, the unified bu
       ->type_name("DIR");
   app_.add_option("--timeout", timeout_, "How long to wait for the daemon's first answer")
       ->check(PositiveDurationValue())
+      ->type_name("DURATION")
       ->capture_default_str();
   app_.add_flag("--json", context_.json, "Print exactly one JSON document on standard output");
 }
@@ -99,9 +100,15 @@ int CommandLine::Usage(const CLI::ParseError& error, bool json) {
     context_.json = json;
     return static_cast<int>(Print(context_, report, report.text()));
   }
-  Note(error.what());
+  std::string what = error.what();
+  // CLI11 counts commands before it looks at words that are none.
+  std::vector<std::string> unknown = app_.remaining();
+  if (error.get_name() == "RequiredError" && app_.get_subcommands().empty() && !unknown.empty()) {
+    what = absl::StrCat("no command \"", unknown.front(), "\"");
+  }
+  Note(what);
   Note("run 'ubctl --help' or 'ubctl COMMAND --help' for what is right");
-  if (json) WriteOut(UsageErrorToJson(error.what()));
+  if (json) WriteOut(UsageErrorToJson(what));
   return static_cast<int>(ExitCode::kUsage);
 }
 

@@ -1,14 +1,13 @@
-// ubctl's command line. Commands register themselves here, one file per group; global options are taken before and after the command.
-// Usage errors exit with 2 and, with --json, still print one document. Not thread-safe.
+// ubctl's command line. Commands register themselves here, one file per group; global options are taken before and
+// after the command. Usage errors exit with 2 and, with --json, still print one document. Not thread-safe.
 #ifndef UB_UBCTL_COMMAND_LINE_H_
 #define UB_UBCTL_COMMAND_LINE_H_
-
-#include <functional>
-#include <string>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <functional>
+#include <string>
 
 #include "client/ubctl/output.h"
 

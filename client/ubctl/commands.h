@@ -17,6 +17,9 @@ void AddBenchCommands(CommandLine& line);       // bench acquire
 void AddDemoCommands(CommandLine& line);        // demo, and the hidden demo-consumer
 void AddCompletionCommands(CommandLine& line);  // completion bash
 
+// All of the above, in the order in which help lists them.
+void AddAllCommands(CommandLine& line);
+
 }  // namespace ub::ctl
 
 #endif  // UB_UBCTL_COMMANDS_H_

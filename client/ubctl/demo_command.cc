@@ -1,4 +1,5 @@
-// demo FILE: the main job in small. A producer leases blocks and fills them with the file, a consumer in another process hashes them in place.
+// demo FILE: the main job in small. A producer leases blocks and fills them with the file, a consumer in another
+// process hashes them in place.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -23,22 +24,29 @@ struct DemoOptions {
 };
 
 std::string Text(const DemoReport& report) {
-  std::string rate = report.has_bytes_per_second() ? absl::StrCat(" (", HumanSize(static_cast<uint64_t>(report.bytes_per_second())), "/s)") : "";
-  std::string copies = report.has_copies_per_byte()
-                           ? absl::StrFormat("%.3g per byte: the read into the lease; the consumer hashed in place (%.3g)",
-                                             report.copies_per_byte(), report.consumer_copies_per_byte())
-                           : "none: the file is empty";
+  std::string rate = report.has_bytes_per_second()
+                         ? absl::StrCat(" (", HumanSize(static_cast<uint64_t>(report.bytes_per_second())), "/s)")
+                         : "";
+  std::string copies =
+      report.has_copies_per_byte()
+          ? absl::StrFormat("%.3g per byte: the read into the lease; the consumer hashed in place (%.3g)",
+                            report.copies_per_byte(), report.consumer_copies_per_byte())
+          : "none: the file is empty";
   std::string text = KeyValueText({
       {"file", report.file()},
       {"bytes", absl::StrCat(report.bytes(), " (", HumanSize(report.bytes()), ")")},
-      {"chunks", absl::StrCat(report.chunks(), " of ", HumanSize(report.chunk_bytes()), ", at most ", report.most_in_flight(), " in flight")},
+      {"chunks", absl::StrCat(report.chunks(), " of ", HumanSize(report.chunk_bytes()), ", at most ",
+                              report.most_in_flight(), " in flight")},
       {"seconds", absl::StrFormat("%.6f%s", report.seconds(), rate)},
-      {"leases", absl::StrCat(report.leases(), " taken by the producer, ", report.attaches(), " attached read-only by the consumer")},
-      {"rpcs", absl::StrCat(report.rpcs(), " (producer ", report.producer_rpcs(), ", consumer ", report.consumer_rpcs(), ")")},
+      {"leases", absl::StrCat(report.leases(), " taken by the producer, ", report.attaches(),
+                              " attached read-only by the consumer")},
+      {"rpcs",
+       absl::StrCat(report.rpcs(), " (producer ", report.producer_rpcs(), ", consumer ", report.consumer_rpcs(), ")")},
       {"copies", copies},
-      {"read-only", report.read_only_advisory()
-                        ? "advisory: you are root or have the daemon's uid, so the kernel cannot keep the consumer from writing"
-                        : "enforced by the kernel"},
+      {"read-only",
+       report.read_only_advisory()
+           ? "advisory: you are root or have the daemon's uid, so the kernel cannot keep the consumer from writing"
+           : "enforced by the kernel"},
       {"consumer's hash", report.consumer_hash()},
       {"file's own hash", absl::StrCat(report.file_hash(), " (", report.hash_algorithm(), ")")},
   });
@@ -49,7 +57,8 @@ absl::StatusOr<DemoReport> Demo(const Context& context, const DemoOptions& optio
   auto file = SourceFile::Open(options.file);
   if (!file.ok()) return file.status();
   // The child first: it costs nothing if the daemon is away, and no lease is mapped yet.
-  auto consumer = Child::Start({"--runtime-dir", context.runtime_dir, "--timeout", absl::FormatDuration(context.timeout), kConsumerCommand});
+  auto consumer = Child::Start(
+      {"--runtime-dir", context.runtime_dir, "--timeout", absl::FormatDuration(context.timeout), kConsumerCommand});
   if (!consumer.ok()) return consumer.status();
   ConnectOptions connect;
   connect.runtime_dir = context.runtime_dir;
@@ -69,12 +78,14 @@ absl::StatusOr<DemoReport> Demo(const Context& context, const DemoOptions& optio
     if (absl::Status status = producer.Run(report); !status.ok()) return status;
   }
   report.set_seconds(absl::ToDoubleSeconds(absl::Now() - start));
-  if (report.bytes() > 0 && report.seconds() > 0) report.set_bytes_per_second(static_cast<double>(report.bytes()) / report.seconds());
+  if (report.bytes() > 0 && report.seconds() > 0)
+    report.set_bytes_per_second(static_cast<double>(report.bytes()) / report.seconds());
   auto own = file->HashAgain();
   if (!own.ok()) return own.status();
   report.set_file_hash(HashText(*own));
   report.set_ok(report.file_hash() == report.consumer_hash());
-  if (!report.ok() && file->Changed()) Note(absl::StrCat(file->path(), " was written to while it was read; run again when nobody does"));
+  if (!report.ok() && file->Changed())
+    Note(absl::StrCat(file->path(), " was written to while it was read; run again when nobody does"));
   std::string ended = consumer->Reap();
   if (!ended.empty()) return absl::AbortedError(absl::StrCat("the consumer ", ended, " after its result"));
   return report;
@@ -95,7 +106,9 @@ void AddDemoCommands(CommandLine& line) {
                                 [options](const Context& c) { return RunDemo(c, *options); });
   demo.add_option("FILE", options->file, "A regular file of any size")->required();
   demo.add_option("--pool", options->pool, "From this pool (default: the first one)")->type_name("NAME");
-  demo.add_option("--chunk", options->chunk, "How much of the file a lease takes (default: one block)")->check(SizeValue());
+  demo.add_option("--chunk", options->chunk, "How much of the file a lease takes (default: one block)")
+      ->check(SizeValue())
+      ->type_name("SIZE");
   CLI::App& consumer =
       line.Command(kConsumerCommand, "", [](const Context& c) { return ServeProducer(c, kChildSocket); });
   consumer.group("");  // started by demo only: not in the help

@@ -38,12 +38,14 @@ bool EndsALease(v1::Event::Kind kind) {
   }
 }
 
-// How many leases are left when none is, when it was stopped, or when somebody resumed granting. Asks again only when an event says that a lease ended.
+// How many leases are left when none is, when it was stopped, or when somebody resumed granting. Asks again only when
+// an event says that a lease ended.
 absl::StatusOr<uint64_t> AwaitDrained(const Context& context, Admin& admin, EventStream& stream, uint64_t left) {
   while (left > 0) {
     auto event = stream.Next();
     if (!event.ok()) return event.status();
-    if (!event->has_value()) return absl::CancelledError("interrupted; the daemon goes on draining, 'ubctl drain --off' resumes");
+    if (!event->has_value())
+      return absl::CancelledError("interrupted; the daemon goes on draining, 'ubctl drain --off' resumes");
     if ((*event)->kind() == v1::Event::RESUMED) return absl::AbortedError("somebody resumed granting meanwhile");
     if (!EndsALease((*event)->kind()) && (*event)->missed() == 0) continue;
     auto status = admin.Call(&Admin::Stub::GetStatus, v1::GetStatusRequest(), context.Deadline());

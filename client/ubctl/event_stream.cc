@@ -16,9 +16,10 @@ absl::StatusOr<std::unique_ptr<EventStream>> EventStream::Open(Admin& admin, abs
   if (!started.has_value() || (*started && !read.has_value())) {
     stream->context_.TryCancel();
     stream->Await(absl::InfiniteFuture());  // the cancelled operation comes back at once
-    return MakeError(absl::StatusCode::kUnavailable, Reason::kNotAnswering,
-                     "the daemon accepted the connection but did not answer in time: it may be stopped or overloaded; look at "
-                     "'systemctl status ubd', or allow more with --timeout");
+    return MakeError(
+        absl::StatusCode::kUnavailable, Reason::kNotAnswering,
+        "the daemon accepted the connection but did not answer in time: it may be stopped or overloaded; look at "
+        "'systemctl status ubd', or allow more with --timeout");
   }
   if (!*started || !*read) return stream->Finish();
   stream->first_pending_ = true;
@@ -41,7 +42,8 @@ std::optional<bool> EventStream::Await(absl::Time deadline) {
   void* tag = nullptr;
   bool ok = false;
   if (deadline == absl::InfiniteFuture()) return queue_.Next(&tag, &ok) && ok;
-  if (queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline)) != grpc::CompletionQueue::GOT_EVENT) return std::nullopt;
+  if (queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline)) != grpc::CompletionQueue::GOT_EVENT)
+    return std::nullopt;
   return ok;
 }
 
@@ -51,7 +53,8 @@ absl::Status EventStream::Finish() {
   reader_->Finish(&status, nullptr);
   Await(absl::InfiniteFuture());
   if (status.ok()) {
-    return MakeError(absl::StatusCode::kUnavailable, Reason::kNotRunning, "the daemon ended the stream: it is going down");
+    return MakeError(absl::StatusCode::kUnavailable, Reason::kNotRunning,
+                     "the daemon ended the stream: it is going down");
   }
   return FromGrpc(status, /*no_answer_means_stalled=*/true);
 }

@@ -15,8 +15,8 @@ namespace ub::ctl {
 
 class EventStream {
  public:
-  // Opens the stream and waits until its first event (WATCHING: nothing later is missed) is there, or `deadline`: then UNAVAILABLE/NOT_ANSWERING.
-  // Next returns that event first. Must not outlive `admin`.
+  // Opens the stream and waits until its first event (WATCHING: nothing later is missed) is there, or `deadline`: then
+  // UNAVAILABLE/NOT_ANSWERING. Next returns that event first. Must not outlive `admin`.
   static absl::StatusOr<std::unique_ptr<EventStream>> Open(Admin& admin, absl::Time deadline);
   // Ends the stream.
   ~EventStream();

@@ -19,7 +19,8 @@ std::string Decimal(double value) {
   return text;
 }
 
-std::string TwoUnits(uint64_t seconds, uint64_t unit, std::string_view name, uint64_t smaller, std::string_view smaller_name) {
+std::string TwoUnits(uint64_t seconds, uint64_t unit, std::string_view name, uint64_t smaller,
+                     std::string_view smaller_name) {
   uint64_t rest = seconds % unit / smaller;
   std::string text = absl::StrCat(seconds / unit, " ", std::string(name));
   return rest == 0 ? text : absl::StrCat(text, " ", rest, " ", std::string(smaller_name));

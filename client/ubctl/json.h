@@ -1,8 +1,9 @@
 // JSON for --json: a small writer, and a printer that walks a protobuf message by reflection.
 //
-// The printer differs from protobuf's own JSON mapping where monitoring needs it to: names are snake_case as in the .proto, 64-bit integers are
-// numbers, a field that was never set (`optional`, or a message) is null, an empty list is [], and every other field is always there. A
-// field `age_ns` is also printed as `age`, in seconds. Text that is not UTF-8 is repaired with U+FFFD. Not thread-safe.
+// The printer differs from protobuf's own JSON mapping where monitoring needs it to: names are snake_case as in the
+// .proto, 64-bit integers are numbers, a field that was never set (`optional`, or a message) is null, an empty list is
+// [], and every other field is always there. A field `age_ns` is also printed as `age`, in seconds. Text that is not
+// UTF-8 is repaired with U+FFFD. Not thread-safe.
 #ifndef UB_UBCTL_JSON_H_
 #define UB_UBCTL_JSON_H_
 
@@ -42,7 +43,7 @@ class JsonWriter {
 
   std::string text_;
   int depth_ = 0;
-  bool first_ = true;      // nothing in the present object or array yet
+  bool first_ = true;  // nothing in the present object or array yet
   bool after_key_ = false;
 };
 

@@ -1,4 +1,5 @@
-// A JSON array on standard output that grows while it is read: one element at a time, each flushed. Closed, it is one document. Not thread-safe.
+// A JSON array on standard output that grows while it is read: one element at a time, each flushed. Closed, it is one
+// document. Not thread-safe.
 #ifndef UB_UBCTL_JSON_ARRAY_H_
 #define UB_UBCTL_JSON_ARRAY_H_
 

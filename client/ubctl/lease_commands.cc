@@ -53,10 +53,18 @@ void AddLeaseCommands(CommandLine& line) {
   auto hold = std::make_shared<HoldText>();
   CLI::App& hold_app = line.Command(group, "hold", "Take a lease and hold it until INT, TERM or HUP",
                                     [hold](const Context& c) { return RunHold(c, *hold); });
-  hold_app.add_option("SIZE", hold->size, "How much, such as 64MiB; rounded up to whole blocks")->required()->check(SizeValue());
+  hold_app.add_option("SIZE", hold->size, "How much, such as 64MiB; rounded up to whole blocks")
+      ->required()
+      ->check(SizeValue())
+      ->type_name("SIZE");
   hold_app.add_option("--pool", hold->pool, "From this pool (default: the first one)")->type_name("NAME");
-  hold_app.add_option("--wait", hold->wait, "Wait so long for free memory")->check(DurationValue())->capture_default_str();
-  hold_app.add_option("--ttl", hold->ttl, "Let the daemon end the lease after this time")->check(PositiveDurationValue());
+  hold_app.add_option("--wait", hold->wait, "Wait so long for free memory")
+      ->check(DurationValue())
+      ->type_name("DURATION")
+      ->capture_default_str();
+  hold_app.add_option("--ttl", hold->ttl, "Let the daemon end the lease after this time")
+      ->check(PositiveDurationValue())
+      ->type_name("DURATION");
   hold_app.add_flag("--touch", hold->touch, "Write to every page");
 
   auto revoke = std::make_shared<RevokeOptions>();

@@ -103,9 +103,10 @@ HoldReport Describe(const Client& client, const Lease& lease, const HoldOptions&
 }
 
 std::string Text(const HoldReport& report) {
-  std::string ttl = report.has_ttl_left_ns() ? absl::StrCat(", for ", HumanDuration(report.ttl_left_ns())) : std::string();
-  return absl::StrCat("holding lease ", report.lease(), ": ", HumanSize(report.bytes()), " (", report.blocks(), " blocks) of pool ",
-                      report.pool(), ttl, "; INT, TERM or HUP gives it back\n");
+  std::string ttl =
+      report.has_ttl_left_ns() ? absl::StrCat(", for ", HumanDuration(report.ttl_left_ns())) : std::string();
+  return absl::StrCat("holding lease ", report.lease(), ": ", HumanSize(report.bytes()), " (", report.blocks(),
+                      " blocks) of pool ", report.pool(), ttl, "; INT, TERM or HUP gives it back\n");
 }
 
 // Sleeps until a signal comes or the lease ends.

@@ -58,8 +58,9 @@ std::string BlocksText(const v1::BlockList& list) {
                {"IN-FLIGHT", Align::kRight},
                {"RECYCLES", Align::kRight}});
   for (const v1::Block& block : list.blocks()) {
-    table.Add({Count(block.id()), block.pool(), block.state(), Count(block.generation()), absl::StrFormat("0x%x", block.ub_addr()),
-               block.has_lease() ? Count(block.lease()) : kUnset, Count(block.in_flight()), Count(block.recycles())});
+    table.Add({Count(block.id()), block.pool(), block.state(), Count(block.generation()),
+               absl::StrFormat("0x%x", block.ub_addr()), block.has_lease() ? Count(block.lease()) : kUnset,
+               Count(block.in_flight()), Count(block.recycles())});
   }
   return table.Text();
 }
@@ -78,12 +79,13 @@ std::string LeasesText(const v1::LeaseList& list) {
   for (const v1::LeaseInfo& lease : list.leases()) {
     std::string holders;
     for (const v1::Holder& holder : lease.holders()) {
-      absl::StrAppend(&holders, holders.empty() ? "" : "; ", holder.name(), " pid ", holder.pid(), " uid ", holder.uid(), " ",
-                      holder.access());
+      absl::StrAppend(&holders, holders.empty() ? "" : "; ", holder.name(), " pid ", holder.pid(), " uid ",
+                      holder.uid(), " ", holder.access());
     }
-    table.Add({Count(lease.id()), lease.pool(), HumanSize(lease.bytes()), Count(lease.blocks()), Count(lease.generation()),
-               lease.state(), HumanDuration(lease.age_ns()), lease.has_ttl_left_ns() ? HumanDuration(lease.ttl_left_ns()) : kUnset,
-               Count(lease.in_flight()), holders.empty() ? kUnset : holders});
+    table.Add({Count(lease.id()), lease.pool(), HumanSize(lease.bytes()), Count(lease.blocks()),
+               Count(lease.generation()), lease.state(), HumanDuration(lease.age_ns()),
+               lease.has_ttl_left_ns() ? HumanDuration(lease.ttl_left_ns()) : kUnset, Count(lease.in_flight()),
+               holders.empty() ? kUnset : holders});
   }
   return table.Text();
 }

@@ -32,7 +32,8 @@ std::string ErrorLine(const absl::Status& status) {
     return absl::StrCat(text, " [", std::string(ReasonName(ReasonOf(status))), "]");
   }
   if (absl::IsUnimplemented(status)) {
-    return absl::StrCat(text, ": the daemon is of a release that does not know this command; compare with 'ubctl version'");
+    return absl::StrCat(text,
+                        ": the daemon is of a release that does not know this command; compare with 'ubctl version'");
   }
   if (absl::IsUnavailable(status)) {
     return absl::StrCat("the daemon went away (", text, "); look at 'systemctl status ubd' or its log");

@@ -1,5 +1,5 @@
-// What every command shares: where the daemon is, how long to wait, and how results and failures are told. With --json stdout holds exactly
-// one document, whatever happens; text goes to stderr. Not thread-safe.
+// What every command shares: where the daemon is, how long to wait, and how results and failures are told. With --json
+// stdout holds exactly one document, whatever happens; text goes to stderr. Not thread-safe.
 #ifndef UB_UBCTL_OUTPUT_H_
 #define UB_UBCTL_OUTPUT_H_
 

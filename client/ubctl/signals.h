@@ -1,5 +1,6 @@
-// INT, TERM and HUP as events instead of interruptions: a command that holds something ends in order. Make one before any thread starts, so
-// that every thread inherits the blocked mask. A HUP that the caller had ignored (nohup) stays ignored.
+// INT, TERM and HUP as events instead of interruptions: a command that holds something ends in order. Make one before
+// any thread starts, so that every thread inherits the blocked mask. A HUP that the caller had ignored (nohup) stays
+// ignored.
 #ifndef UB_UBCTL_SIGNALS_H_
 #define UB_UBCTL_SIGNALS_H_
 

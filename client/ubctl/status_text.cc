@@ -27,7 +27,8 @@ std::string ProtocolRemedy(uint32_t daemon_protocol) {
   if (daemon_protocol < ours) {
     return differs + "the daemon is the older one; restart it with the installed release (systemctl restart ubd)";
   }
-  return differs + "this ubctl is the older one; install the daemon's release, and restart jobs that use the older libub";
+  return differs +
+         "this ubctl is the older one; install the daemon's release, and restart jobs that use the older libub";
 }
 
 std::string StatusText(const v1::Status& status) {
@@ -50,12 +51,13 @@ std::string StatusText(const v1::Status& status) {
       {"sessions", absl::StrCat(status.sessions())},
       {"leases", absl::StrCat(status.leases())},
       {"waiters", absl::StrCat(status.waiters())},
-      {"reclaimed", absl::StrCat(status.reclaimed_leases(), " leases of ", status.reclaimed_sessions(), " sessions that died holding them")},
+      {"reclaimed", absl::StrCat(status.reclaimed_leases(), " leases of ", status.reclaimed_sessions(),
+                                 " sessions that died holding them")},
       {"fds", absl::StrCat(status.fds_open(), " of ", status.fds_limit())},
       {"reuse test", status.reuse_test()},
-      {"isolation", status.isolation_advisory()
-                        ? "advisory for you: you are root or have the daemon's uid, so the kernel cannot keep read-only shares read-only"
-                        : "enforced for you by the kernel"},
+      {"isolation", status.isolation_advisory() ? "advisory for you: you are root or have the daemon's uid, so the "
+                                                  "kernel cannot keep read-only shares read-only"
+                                                : "enforced for you by the kernel"},
   };
   return text + KeyValueText(rows);
 }

@@ -1,5 +1,5 @@
-// Aligned tables for people. The first row is always the header; a table without rows says "none" below it. Cells hold text from other
-// processes, so control characters are replaced (utf8.h). No trailing spaces. Not thread-safe.
+// Aligned tables for people. The first row is always the header; a table without rows says "none" below it. Cells hold
+// text from other processes, so control characters are replaced (utf8.h). No trailing spaces. Not thread-safe.
 #ifndef UB_UBCTL_TABLE_H_
 #define UB_UBCTL_TABLE_H_
 

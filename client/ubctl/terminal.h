@@ -1,5 +1,5 @@
-// A terminal as a live view needs it: the alternate screen, no echo, keys as they come; put back as it was on destruction. Signals are not this
-// class's matter (signals.h). Not thread-safe.
+// A terminal as a live view needs it: the alternate screen, no echo, keys as they come; put back as it was on
+// destruction. Signals are not this class's matter (signals.h). Not thread-safe.
 #ifndef UB_UBCTL_TERMINAL_H_
 #define UB_UBCTL_TERMINAL_H_
 

@@ -28,7 +28,8 @@ struct TopOptions {
 // Asks the daemon for one picture after the other.
 class Camera {
  public:
-  Camera(const Context& context, Admin& admin, const EventCounter& counter) : context_(context), admin_(admin), counter_(counter) {}
+  Camera(const Context& context, Admin& admin, const EventCounter& counter)
+      : context_(context), admin_(admin), counter_(counter) {}
   absl::StatusOr<TopSnapshot> Take();
 
  private:
@@ -117,8 +118,8 @@ Woken Sleep(const StopSignals& signals, const EventCounter& counter, Screen& scr
     std::array<pollfd, 3> entries = {pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
                                      pollfd{.fd = counter.fd(), .events = POLLIN, .revents = 0},
                                      pollfd{.fd = screen.keys_fd(), .events = POLLIN, .revents = 0}};
-    int64_t left_ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(absl::Ceil(until - absl::Now(), absl::Milliseconds(1))), 0,
-                                          INT32_MAX);
+    int64_t left_ms = std::clamp<int64_t>(
+        absl::ToInt64Milliseconds(absl::Ceil(until - absl::Now(), absl::Milliseconds(1))), 0, INT32_MAX);
     int ready = poll(entries.data(), entries.size(), static_cast<int>(left_ms));
     if (ready == 0) return Woken::kInterval;
     if (entries[0].revents != 0) return Woken::kLeave;
@@ -133,7 +134,8 @@ absl::Status Loop(Camera& camera, const StopSignals& signals, const EventCounter
   for (uint64_t shown = 1;; ++shown) {
     auto snapshot = camera.Take();
     if (!snapshot.ok()) return snapshot.status();
-    if (!screen.Show(*snapshot)) return absl::UnknownError("standard output does not take the view; is its reader still there?");
+    if (!screen.Show(*snapshot))
+      return absl::UnknownError("standard output does not take the view; is its reader still there?");
     if (shown == options.count) return absl::OkStatus();
     switch (Sleep(signals, counter, screen, interval)) {
       case Woken::kInterval:
@@ -173,8 +175,11 @@ void AddTopCommand(CommandLine& line) {
                                [options](const Context& c) { return RunTop(c, *options); });
   top.add_option("--interval", options->interval, "Time between two pictures")
       ->check(PositiveDurationValue())
+      ->type_name("DURATION")
       ->capture_default_str();
-  top.add_option("--count", options->count, "Leave after so many pictures (default: go on)")->check(CLI::PositiveNumber)->type_name("N");
+  top.add_option("--count", options->count, "Leave after so many pictures (default: go on)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
 }
 
 }  // namespace ub::ctl

@@ -31,7 +31,8 @@ std::string Bar(const v1::Pool& pool) {
   uint64_t used = pool.blocks_total() - std::min(pool.blocks_free(), pool.blocks_total());
   size_t filled = static_cast<size_t>(used * kBarColumns / total);
   if (used > 0) filled = std::max<size_t>(filled, 1);
-  return absl::StrCat("[", std::string(filled, '#'), std::string(kBarColumns - filled, '.'), "] ", used * 100 / total, "%");
+  return absl::StrCat("[", std::string(filled, '#'), std::string(kBarColumns - filled, '.'), "] ", used * 100 / total,
+                      "%");
 }
 
 std::string PoolTable(const TopSnapshot& snapshot) {
@@ -65,8 +66,9 @@ std::string SessionTable(const TopSnapshot& snapshot, size_t most) {
                {"NAME"}});
   for (const v1::SessionInfo& session : snapshot.sessions()) {
     if (table.rows() == most) break;
-    table.Add({absl::StrCat(session.id()), absl::StrCat(session.pid()), absl::StrCat(session.uid()), HumanSize(session.bytes()),
-               absl::StrCat(session.leases()), absl::StrCat(session.waiters()), HumanDuration(session.age_ns()), session.name()});
+    table.Add({absl::StrCat(session.id()), absl::StrCat(session.pid()), absl::StrCat(session.uid()),
+               HumanSize(session.bytes()), absl::StrCat(session.leases()), absl::StrCat(session.waiters()),
+               HumanDuration(session.age_ns()), session.name()});
   }
   return table.Text();
 }
@@ -93,10 +95,11 @@ std::string Cut(const std::string& line, size_t columns) {
 std::string TopText(const TopSnapshot& snapshot, const ViewSize& size) {
   const v1::Status& status = snapshot.status();
   std::vector<ViewLine> lines;
-  lines.push_back({absl::StrCat("ubd ", Printable(status.version()), " ", Printable(status.state()), ", up ",
-                                HumanDuration(status.uptime_ns()), ": ", status.sessions(), " sessions, ", status.leases(), " leases, ",
-                                status.waiters(), " waiters  ", HumanTime(snapshot.unix_time_ns())),
-                   kBold});
+  lines.push_back(
+      {absl::StrCat("ubd ", Printable(status.version()), " ", Printable(status.state()), ", up ",
+                    HumanDuration(status.uptime_ns()), ": ", status.sessions(), " sessions, ", status.leases(),
+                    " leases, ", status.waiters(), " waiters  ", HumanTime(snapshot.unix_time_ns())),
+       kBold});
   for (const std::string& problem : status.problem()) lines.push_back({"! " + Printable(problem), kRed});
   lines.push_back({absl::StrCat(Rate("granted", snapshot.has_granted_per_s(), snapshot.granted_per_s()), "  ",
                                 Rate("released", snapshot.has_released_per_s(), snapshot.released_per_s()), "  ",
@@ -114,8 +117,8 @@ std::string TopText(const TopSnapshot& snapshot, const ViewSize& size) {
   std::string text;
   for (const ViewLine& line : lines) {
     bool coloured = size.colour && !line.colour.empty();
-    absl::StrAppend(&text, coloured ? std::string(line.colour) : "", Cut(line.text, size.columns), coloured ? std::string(kPlain) : "",
-                    "\n");
+    absl::StrAppend(&text, coloured ? std::string(line.colour) : "", Cut(line.text, size.columns),
+                    coloured ? std::string(kPlain) : "", "\n");
   }
   return text;
 }

@@ -22,11 +22,12 @@ std::string Header() {
 
 std::string Row(const v1::Event& event) {
   auto number = [](bool set, uint64_t value) { return set ? absl::StrCat(value) : std::string("-"); };
-  std::string row = Line(absl::StrFormat(
-      kFormat, HumanTime(event.unix_time_ns()), v1::Event::Kind_Name(event.kind()), number(event.has_lease(), event.lease()),
-      number(event.has_session(), event.session()), number(event.has_uid(), event.uid()),
-      event.has_pid() ? absl::StrCat(event.pid()) : "-", event.has_pool() ? Printable(event.pool()) : "-",
-      event.has_bytes() ? HumanSize(event.bytes()) : "-", Printable(event.text())));
+  std::string row =
+      Line(absl::StrFormat(kFormat, HumanTime(event.unix_time_ns()), v1::Event::Kind_Name(event.kind()),
+                           number(event.has_lease(), event.lease()), number(event.has_session(), event.session()),
+                           number(event.has_uid(), event.uid()), event.has_pid() ? absl::StrCat(event.pid()) : "-",
+                           event.has_pool() ? Printable(event.pool()) : "-",
+                           event.has_bytes() ? HumanSize(event.bytes()) : "-", Printable(event.text())));
   if (event.missed() == 0) return row;
   return absl::StrCat("(", event.missed(), " events missed: this reader was slow; look at the listings)\n", row);
 }

@@ -40,7 +40,8 @@ class Consumer {
       return absl::InternalError(absl::StrCat("the share has ", lease->size(), " bytes, the chunk ", chunk.bytes));
     }
     hash_.Add(lease->data(), chunk.bytes);
-    if (!lease->alive()) return MakeError(absl::StatusCode::kAborted, Reason::kRevoked, "the lease ended while its bytes were hashed");
+    if (!lease->alive())
+      return MakeError(absl::StatusCode::kAborted, Reason::kRevoked, "the lease ended while its bytes were hashed");
     return lease->Release();
   }
 

@@ -23,7 +23,8 @@ absl::Status SendMessage(int socket, const DemoMessage& message) {
     sent = send(socket, &message, sizeof(message), MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   if (sent == sizeof(message)) return absl::OkStatus();
-  return errno == EPIPE || errno == ECONNRESET ? PeerGone() : ErrnoError(errno, "send to the other process of the demo");
+  return errno == EPIPE || errno == ECONNRESET ? PeerGone()
+                                               : ErrnoError(errno, "send to the other process of the demo");
 }
 
 absl::StatusOr<std::optional<DemoMessage>> TryReceiveMessage(int socket) {

@@ -1,5 +1,6 @@
-// What producer and consumer of the demo say to each other over their socketpair: fixed structs, one a packet. Both are the same program, so
-// this is no wire format of the project. The socket blocks; a dead peer is UNAVAILABLE with an empty reason. One thread a side.
+// What producer and consumer of the demo say to each other over their socketpair: fixed structs, one a packet. Both are
+// the same program, so this is no wire format of the project. The socket blocks; a dead peer is UNAVAILABLE with an
+// empty reason. One thread a side.
 #ifndef UB_UBCTL_DEMO_MESSAGE_H_
 #define UB_UBCTL_DEMO_MESSAGE_H_
 

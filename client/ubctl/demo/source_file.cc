@@ -51,8 +51,9 @@ absl::Status SourceFile::Fill(absl::Span<std::byte> span) {
     ssize_t got = ReadAt(fd_.get(), span.data(), span.size(), position_);
     if (got < 0) return ErrnoError(errno, absl::StrCat("read ", path_, " at ", position_));
     if (got == 0) {
-      return absl::AbortedError(absl::StrCat(path_, " shrank while it was read: it had ", size(), " bytes when opened and ends at ",
-                                             position_, " now; run again when nobody writes to it"));
+      return absl::AbortedError(absl::StrCat(path_, " shrank while it was read: it had ", size(),
+                                             " bytes when opened and ends at ", position_,
+                                             " now; run again when nobody writes to it"));
     }
     position_ += static_cast<uint64_t>(got);
     span.remove_prefix(static_cast<size_t>(got));
@@ -65,8 +66,9 @@ absl::Status SourceFile::CheckEnd() {
   ssize_t got = ReadAt(fd_.get(), &more, 1, position_);
   if (got < 0) return ErrnoError(errno, absl::StrCat("read ", path_, " at ", position_));
   if (got == 0) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat(path_, " grew while it was read: there are bytes beyond the ", size(),
-                                         " that it had when opened; run again when nobody writes to it (files of /proc and the like have no size)"));
+  return absl::AbortedError(absl::StrCat(
+      path_, " grew while it was read: there are bytes beyond the ", size(),
+      " that it had when opened; run again when nobody writes to it (files of /proc and the like have no size)"));
 }
 
 absl::StatusOr<HashValue> SourceFile::HashAgain() const {
@@ -85,8 +87,8 @@ absl::StatusOr<HashValue> SourceFile::HashAgain() const {
 
 bool SourceFile::Changed() const {
   struct stat now = {};
-  return fstat(fd_.get(), &now) != 0 || now.st_size != opened_.st_size || now.st_mtim.tv_sec != opened_.st_mtim.tv_sec ||
-         now.st_mtim.tv_nsec != opened_.st_mtim.tv_nsec;
+  return fstat(fd_.get(), &now) != 0 || now.st_size != opened_.st_size ||
+         now.st_mtim.tv_sec != opened_.st_mtim.tv_sec || now.st_mtim.tv_nsec != opened_.st_mtim.tv_nsec;
 }
 
 }  // namespace ub::ctl

@@ -1,4 +1,5 @@
-// The file of the demo: opened once, read once into leases and once more for its own hash. Tells when it changed in between. Not thread-safe.
+// The file of the demo: opened once, read once into leases and once more for its own hash. Tells when it changed in
+// between. Not thread-safe.
 #ifndef UB_UBCTL_DEMO_SOURCE_FILE_H_
 #define UB_UBCTL_DEMO_SOURCE_FILE_H_
 
