@@ -1,7 +1,7 @@
 #include "daemon/daemon.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <csignal>
@@ -18,6 +18,7 @@
 #include "daemon/rpc/admin_rule.h"
 #include "daemon/rpc/server.h"
 #include "daemon/service/notify.h"
+#include "daemon/session/fd_room.h"
 #include "daemon/session/server.h"
 #include "daemon/session/sockets.h"
 #include "daemon/signals.h"
@@ -41,14 +42,6 @@ void FillRandom(absl::Span<uint8_t> out) {
     ssize_t got = getrandom(out.data() + done, out.size() - done, 0);
     if (got > 0) done += static_cast<size_t>(got);
   }
-}
-
-// Every block, session and connection costs descriptors, and the soft limit is there only for programs that use select.
-void RaiseFdLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) LogWarn("the limit of open files cannot be raised to its hard limit");
 }
 
 SessionLimits SessionLimitsOf(const Config& config) {

@@ -35,7 +35,7 @@ class Call : public std::enable_shared_from_this<Call> {
   virtual void EndStream(const absl::Status& status) = 0;
 
  protected:
-  enum class Op : uint8_t { kArrived, kDone, kWrite, kFinish, kPoke };
+  enum class Op : uint8_t { kArrived, kDone, kRead, kWrite, kFinish, kPoke };
   virtual void OnOp(Op op, bool ok) = 0;
   // The tag for an operation about to be started; the call lives at least until it comes back.
   void* Arm(Op op) ABSL_LOCKS_EXCLUDED(tags_mu_);
@@ -48,7 +48,7 @@ class Call : public std::enable_shared_from_this<Call> {
     std::shared_ptr<Call> keep;
   };
   ub::Mutex tags_mu_;  // orders Arm before Dispatch for the eyes of ThreadSanitizer; gRPC's own queue does in truth
-  std::array<Tag, 5> tags_;
+  std::array<Tag, 6> tags_;
 };
 
 // The calls of one server that are open. Thread-safe.

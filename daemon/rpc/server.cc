@@ -1,7 +1,6 @@
 #include "daemon/rpc/server.h"
 
 #include <grpc/compression.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
@@ -19,6 +18,7 @@
 #include "daemon/rpc/call.h"
 #include "daemon/rpc/context.h"
 #include "daemon/rpc/health_service.h"
+#include "daemon/rpc/reflection_service.h"
 #include "proto/wire/error.h"
 
 namespace ubd {
@@ -30,14 +30,11 @@ constexpr int kMaxMetadataBytes = 8 << 10;
 constexpr int kMaxStreamsPerConnection = 256;
 // All buffers of all connections: thousands of sessions at rest (some 30 KiB each) and a flood beside them.
 constexpr size_t kMaxBufferBytes = size_t{256} << 20;
-// Threads that reflection, the only blocking service, may take.
-constexpr int kMaxSyncThreads = 8;
 constexpr int kQueueThreads = 2;
 
 void ConfigureLimits(grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("ubd");
   quota.Resize(kMaxBufferBytes);
-  quota.SetMaxThreads(kMaxSyncThreads);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
@@ -48,34 +45,25 @@ void ConfigureLimits(grpc::ServerBuilder& builder) {
   // A small message that unpacks to a huge one is not worth what compression saves on a local socket.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  // One waiting thread, which hardly ever wakes to look around.
-  using Option = grpc::ServerBuilder::SyncServerOption;
-  builder.SetSyncServerOption(Option::NUM_CQS, 1);
-  builder.SetSyncServerOption(Option::MIN_POLLERS, 1);
-  builder.SetSyncServerOption(Option::MAX_POLLERS, 1);
-  builder.SetSyncServerOption(Option::CQ_TIMEOUT_MSEC, 1000 * 3600);
 }
 
 class GrpcServer : public RpcServer {
  public:
   explicit GrpcServer(RpcServerDeps deps)
-      : context_(std::move(deps)), broker_(context_), admin_(context_), health_(context_) {
-    static const bool reflection = [] {
-      grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-      return true;
-    }();
-    static_cast<void>(reflection);
+      : context_(std::move(deps)), broker_(context_), admin_(context_), health_(context_), reflection_(context_) {
     grpc::ServerBuilder builder;
     ConfigureLimits(builder);
     builder.RegisterService(&broker_.service());
     builder.RegisterService(&admin_.service());
     builder.RegisterService(&health_.service());
+    builder.RegisterService(&reflection_.service());
     queue_ = builder.AddCompletionQueue();
     context_.queue = queue_.get();
     server_ = builder.BuildAndStart();
     broker_.Listen();
     admin_.Listen();
     health_.Listen();
+    reflection_.Listen();
     for (int i = 0; i < kQueueThreads; ++i) {
       threads_.emplace_back([this, i] { RunQueue(i); });
     }
@@ -117,6 +105,7 @@ class GrpcServer : public RpcServer {
   BrokerService broker_;
   AdminService admin_;
   HealthService health_;
+  ReflectionService reflection_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::thread> threads_;

@@ -21,8 +21,13 @@ ub::UniqueFd OpenSpare() { return ub::UniqueFd(::open("/dev/null", O_RDONLY | O_
 
 }  // namespace
 
-Acceptor::Acceptor(EventLoop& loop, ub::UniqueFd listener, std::function<void(ub::UniqueFd)> accept, std::function<void(int)> refuse)
-    : loop_(loop), listener_(std::move(listener)), spare_(OpenSpare()), accept_(std::move(accept)), refuse_(std::move(refuse)) {}
+Acceptor::Acceptor(EventLoop& loop, ub::UniqueFd listener, std::function<void(ub::UniqueFd)> accept,
+                   std::function<void(int)> refuse)
+    : loop_(loop),
+      listener_(std::move(listener)),
+      spare_(OpenSpare()),
+      accept_(std::move(accept)),
+      refuse_(std::move(refuse)) {}
 
 absl::Status Acceptor::Start() {
   absl::StatusOr<EventLoop::WatchId> watch = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { OnReadable(); });

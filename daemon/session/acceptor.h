@@ -1,5 +1,6 @@
-// Accepts on one listening socket. When this process has no descriptor left, a spare one is given up to accept and refuse, so that a client gets an
-// answer and the loop does not spin on a backlog that it cannot drain. Loop thread only.
+// Accepts on one listening socket. When this process has no descriptor left, a spare one is given up to accept and
+// refuse, so that a client gets an answer and the loop does not spin on a backlog that it cannot drain. Loop thread
+// only.
 #ifndef UBD_SESSION_ACCEPTOR_H_
 #define UBD_SESSION_ACCEPTOR_H_
 
@@ -14,8 +15,10 @@ namespace ubd {
 
 class Acceptor {
  public:
-  // `accept` takes a new connection (non-blocking, close-on-exec). `refuse` tells a connection, before it is closed, that there is no room.
-  Acceptor(EventLoop& loop, ub::UniqueFd listener, std::function<void(ub::UniqueFd)> accept, std::function<void(int)> refuse);
+  // `accept` takes a new connection (non-blocking, close-on-exec). `refuse` tells a connection, before it is closed,
+  // that there is no room.
+  Acceptor(EventLoop& loop, ub::UniqueFd listener, std::function<void(ub::UniqueFd)> accept,
+           std::function<void(int)> refuse);
   ~Acceptor() { Stop(); }
 
   absl::Status Start();

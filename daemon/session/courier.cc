@@ -25,7 +25,10 @@ absl::Status SessionEnded() {
 }  // namespace
 
 Courier::Courier(SessionId session, Uid uid, ub::UniqueFd lifeline, std::shared_ptr<CourierContext> context)
-    : session_(session), context_(std::move(context)), lifeline_(std::move(lifeline)), look_for_ended_at_(kLookForEndedAt) {
+    : session_(session),
+      context_(std::move(context)),
+      lifeline_(std::move(lifeline)),
+      look_for_ended_at_(kLookForEndedAt) {
   ub::MutexLock lock(&mu_);
   context_->credits.Open(session_, uid, lifeline_.get());
 }
@@ -36,9 +39,10 @@ absl::Status Courier::Start(std::function<void(uint32_t)> on_peer) {
   on_peer_ = std::move(on_peer);
   ub::MutexLock lock(&mu_);
   std::weak_ptr<Courier> weak = weak_from_this();
-  absl::StatusOr<EventLoop::WatchId> watch = context_->loop->Watch(lifeline_.get(), kPeerEvents, [weak](uint32_t events) {
-    if (auto self = weak.lock()) self->OnEvents(events);
-  });
+  absl::StatusOr<EventLoop::WatchId> watch =
+      context_->loop->Watch(lifeline_.get(), kPeerEvents, [weak](uint32_t events) {
+        if (auto self = weak.lock()) self->OnEvents(events);
+      });
   if (!watch.ok()) return watch.status();
   watch_ = *watch;
   return absl::OkStatus();
@@ -56,10 +60,12 @@ absl::Status Courier::SendWelcome(absl::Span<const std::byte> frame, int page_fd
   return sent;
 }
 
-bool Courier::UnderWay(const DeliveryPtr& delivery) const { return pumping_ && !queue_.empty() && queue_.front() == delivery; }
+bool Courier::UnderWay(const DeliveryPtr& delivery) const {
+  return pumping_ && !queue_.empty() && queue_.front() == delivery;
+}
 
-// A retry has the same grant delivered anew; an older delivery that has not begun would only cost fds twice. It would also let a client that
-// retries and does not read fill the queue.
+// A retry has the same grant delivered anew; an older delivery that has not begun would only cost fds twice. It would
+// also let a client that retries and does not read fill the queue.
 Courier::DeliveryPtr Courier::TakeSuperseded(LeaseId lease) {
   auto it = newest_.find(lease);
   if (it == newest_.end() || it->second->sent > 0 || UnderWay(it->second)) return nullptr;
@@ -94,13 +100,15 @@ void Courier::Deliver(const Grant& grant, LeasePin pin, std::function<void(absl:
     Drop(*delivery, SessionEnded());
     return;
   }
-  if (superseded) Drop(*superseded, ub::MakeError(absl::StatusCode::kAborted, ub::Reason::kSuperseded, "a retry took over"));
+  if (superseded)
+    Drop(*superseded, ub::MakeError(absl::StatusCode::kAborted, ub::Reason::kSuperseded, "a retry took over"));
   if (look) DropEnded();
   if (alone) Pump();
 }
 
-// Deliveries whose leases have ended wait for nothing. Looked for each time the queue has doubled, so that requests that are given up again and
-// again by a client that does not read cannot pile up: what is left is bounded by the Broker's limits.
+// Deliveries whose leases have ended wait for nothing. Looked for each time the queue has doubled, so that requests
+// that are given up again and again by a client that does not read cannot pile up: what is left is bounded by the
+// Broker's limits.
 void Courier::DropEnded() {
   std::vector<DeliveryPtr> waiting, ended;
   {
@@ -214,7 +222,8 @@ void Courier::BackOff() {
 
 void Courier::WatchReading() {
   ub::MutexLock lock(&mu_);
-  // Edge-triggered, and Rearm reports the state of now once: a read between the look at the credits and this is not missed.
+  // Edge-triggered, and Rearm reports the state of now once: a read between the look at the credits and this is not
+  // missed.
   if (watch_ != 0) context_->loop->Rearm(watch_, kPeerEvents | kReadingEvents);
 }
 

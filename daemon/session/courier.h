@@ -1,15 +1,17 @@
-// Carries the fds of grants down one lifeline, in order, without ever blocking and without a thread of its own. The first batch of a grant goes
-// out on the caller's thread, as an Acquire waits for it; the rest on the event loop, one batch a turn.
+// Carries the fds of grants down one lifeline, in order, without ever blocking and without a thread of its own. The
+// first batch of a grant goes out on the caller's thread, as an Acquire waits for it; the rest on the event loop, one
+// batch a turn.
 //
 //            Deliver             batch sent, more left
 //   idle  ------------> sending <-----------------------> posted on the loop
 //     ^                  |  |
-//     +------------------+  +--> throttled: no credit, or the kernel has no room. Ends when the client reads (EPOLLOUT, edge), when another
+//     +------------------+  +--> throttled: no credit, or the kernel has no room. Ends when the client reads (EPOLLOUT,
+//     edge), when another
 //          queue empty           session of the uid reads, or by a back-off timer where the kernel has no event for it
 //
-// While a delivery waits its lease is not pinned, so that a lease that ended meanwhile (its RPC gave up, revoke, release) does not keep its blocks
-// from their next tenant because its client does not read; before the next batch it is pinned anew, and a delivery whose lease has ended is
-// dropped.
+// While a delivery waits its lease is not pinned, so that a lease that ended meanwhile (its RPC gave up, revoke,
+// release) does not keep its blocks from their next tenant because its client does not read; before the next batch it
+// is pinned anew, and a delivery whose lease has ended is dropped.
 //
 // Thread-safe. Calls the Broker and all callbacks with no lock held.
 #ifndef UBD_SESSION_COURIER_H_
@@ -34,7 +36,8 @@ namespace ubd {
 
 class Courier;
 
-// What the couriers of all sessions share. Kept by shared_ptr, as an RPC's thread may hold a session a little longer than the server lives.
+// What the couriers of all sessions share. Kept by shared_ptr, as an RPC's thread may hold a session a little longer
+// than the server lives.
 struct CourierContext {
   CourierContext(std::unique_ptr<EventLoop> l, Broker& b, FdCredits::Budget budget, HolderFdOpener open)
       : loop(std::move(l)), broker(b), credits(std::move(budget)), open_fd(std::move(open)) {}
@@ -64,8 +67,9 @@ class Courier : public std::enable_shared_from_this<Courier> {
   // --- loop thread
   // Watches the lifeline; `on_peer` gets the events that are not the courier's own.
   absl::Status Start(std::function<void(uint32_t)> on_peer);
-  // No fd is sent from now on; what is queued fails with SESSION_ENDED. True: fds lie in the lifeline untaken and count against the daemon's limit, so it
-  // is shut down but kept, and `on_taken` is called when they are gone; call Finish then. False: it is closed.
+  // No fd is sent from now on; what is queued fails with SESSION_ENDED. True: fds lie in the lifeline untaken and count
+  // against the daemon's limit, so it is shut down but kept, and `on_taken` is called when they are gone; call Finish
+  // then. False: it is closed.
   bool Close(std::function<void()> on_taken);
   // Closes the lifeline, whatever lies in it.
   void Finish();
@@ -121,7 +125,8 @@ class Courier : public std::enable_shared_from_this<Courier> {
 };
 
 struct Courier::Delivery {
-  Delivery(const Grant& g, LeasePin p, std::function<void(absl::Status)> f) : grant(g), pin(std::move(p)), first(std::move(f)) {}
+  Delivery(const Grant& g, LeasePin p, std::function<void(absl::Status)> f)
+      : grant(g), pin(std::move(p)), first(std::move(f)) {}
   // Calls `first` if it was not called yet.
   void Answer(const absl::Status& status) {
     if (auto call = std::exchange(first, nullptr)) call(status);

@@ -1,11 +1,12 @@
-// The daemon's event loop: epoll, timers and posted work on one thread. It sleeps without a timeout while no timer is set, so an idle daemon
-// wakes for nothing.
+// The daemon's event loop: epoll, timers and posted work on one thread. It sleeps without a timeout while no timer is
+// set, so an idle daemon wakes for nothing.
 //
-// An event goes only to the watch it was made for: watches carry a number that is never used again, so an event that was collected for a
-// closed descriptor cannot reach whatever got its number later.
+// An event goes only to the watch it was made for: watches carry a number that is never used again, so an event that
+// was collected for a closed descriptor cannot reach whatever got its number later.
 //
-// All functions may be called from any thread, but Unwatch and Cancel only promise that the callback will not start any more when they are
-// called on the loop's thread. Callbacks run on the loop's thread, without locks held; they may add, remove, post and quit.
+// All functions may be called from any thread, but Unwatch and Cancel only promise that the callback will not start any
+// more when they are called on the loop's thread. Callbacks run on the loop's thread, without locks held; they may add,
+// remove, post and quit.
 #ifndef UBD_SESSION_EVENT_LOOP_H_
 #define UBD_SESSION_EVENT_LOOP_H_
 

@@ -8,7 +8,8 @@
 namespace ubd {
 namespace {
 
-// A packet costs at least this much of the send buffer. Less than that is only the kernel's own reference while it frees the last packet.
+// A packet costs at least this much of the send buffer. Less than that is only the kernel's own reference while it
+// frees the last packet.
 constexpr int kLeastPacketCost = 128;
 
 bool NothingInFlight(int lifeline) {

@@ -1,9 +1,10 @@
-// How many descriptors lie in lifelines, sent but not yet taken. While they are in flight they count against the daemon's own descriptor limit
-// (the kernel refuses more with ETOOMANYREFS, for all receivers alike), so each session may have at most one full frame of them out, and all
-// sessions of one uid a fair share of half the limit. A client that does not read so holds up nobody but itself.
+// How many descriptors lie in lifelines, sent but not yet taken. While they are in flight they count against the
+// daemon's own descriptor limit (the kernel refuses more with ETOOMANYREFS, for all receivers alike), so each session
+// may have at most one full frame of them out, and all sessions of one uid a fair share of half the limit. A client
+// that does not read so holds up nobody but itself.
 //
-// What was taken is the kernel's word: once SIOCOUTQ says that nothing waits in the socket, everything sent before was received, or the peer
-// has closed. There is no acknowledgement that a client could forge or withhold.
+// What was taken is the kernel's word: once SIOCOUTQ says that nothing waits in the socket, everything sent before was
+// received, or the peer has closed. There is no acknowledgement that a client could forge or withhold.
 //
 // Thread-safe; holds its lock over one ioctl at most per session concerned, and calls nobody.
 #ifndef UBD_SESSION_FD_CREDITS_H_
@@ -36,8 +37,8 @@ class FdCredits {
 
   enum class Wait { kNone, kOwn, kUid };
   struct Answer {
-    size_t count = 0;          // may be sent now; the caller says Sent or Unsent for each
-    Wait wait = Wait::kNone;   // where count is 0: for whose reading to wait
+    size_t count = 0;         // may be sent now; the caller says Sent or Unsent for each
+    Wait wait = Wait::kNone;  // where count is 0: for whose reading to wait
   };
   // With kUid the session is remembered until Waiters returns it.
   Answer Take(SessionId session, size_t wanted);

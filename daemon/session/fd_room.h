@@ -1,5 +1,6 @@
-// The daemon's own descriptor numbers: how many there may be, which part is kept free for serving the clients that it has, and where the RPC
-// connections' numbers come from. Thread-safe: no state; the limits are read each time, for an operator may change them.
+// The daemon's own descriptor numbers: how many there may be, which part is kept free for serving the clients that it
+// has, and where the RPC connections' numbers come from. Thread-safe: no state; the limits are read each time, for an
+// operator may change them.
 #ifndef UBD_SESSION_FD_ROOM_H_
 #define UBD_SESSION_FD_ROOM_H_
 
@@ -9,7 +10,8 @@ namespace ubd {
 
 struct FdRoom {
   uint64_t limit = 0;  // RLIMIT_NOFILE, soft
-  // The kernel hands out the lowest free number, so a new client whose number is not below this would take what live ones need.
+  // The kernel hands out the lowest free number, so a new client whose number is not below this would take what live
+  // ones need.
   int admit_below = 0;
   // RPC connections get numbers in [rpc_first, rpc_last), cyclically.
   int rpc_first = 0;

@@ -38,7 +38,8 @@ void Handshakes::Begin(ub::UniqueFd lifeline, absl::Duration timeout) {
   if (!identity.ok()) return SendRefuse(lifeline.get(), identity.status());
   MakeRoom(identity->uid);
   const uint64_t id = next_id_++;
-  absl::StatusOr<EventLoop::WatchId> watch = loop_.Watch(lifeline.get(), EPOLLIN | EPOLLRDHUP, [this, id](uint32_t) { OnReadable(id); });
+  absl::StatusOr<EventLoop::WatchId> watch =
+      loop_.Watch(lifeline.get(), EPOLLIN | EPOLLRDHUP, [this, id](uint32_t) { OnReadable(id); });
   if (!watch.ok()) return SendRefuse(lifeline.get(), watch.status());
   ++of_uid_[identity->uid];
   Pending& pending = pending_[id];
@@ -55,9 +56,12 @@ void Handshakes::MakeRoom(Uid uid) {
   } else if (pending_.size() < kMost) {
     return;
   } else {
-    uid = std::max_element(of_uid_.begin(), of_uid_.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+    uid = std::max_element(of_uid_.begin(), of_uid_.end(), [](const auto& a, const auto& b) {
+            return a.second < b.second;
+          })->first;
   }
-  auto oldest = std::find_if(pending_.begin(), pending_.end(), [uid](const auto& entry) { return entry.second.identity.uid == uid; });
+  auto oldest = std::find_if(pending_.begin(), pending_.end(),
+                             [uid](const auto& entry) { return entry.second.identity.uid == uid; });
   Refuse(oldest->first, TooMany());
 }
 

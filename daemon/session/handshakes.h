@@ -1,6 +1,7 @@
-// Lifelines that are not sessions yet: accepted, identified by the kernel, waiting for their Hello. The remote is assumed hostile: it may say
-// nothing, say garbage, send descriptors, or come by the thousand. So their number is bounded, per uid and in all, and each has a deadline; when a
-// uid has too many, its oldest one goes, for an honest client speaks at once. Loop thread only.
+// Lifelines that are not sessions yet: accepted, identified by the kernel, waiting for their Hello. The remote is
+// assumed hostile: it may say nothing, say garbage, send descriptors, or come by the thousand. So their number is
+// bounded, per uid and in all, and each has a deadline; when a uid has too many, its oldest one goes, for an honest
+// client speaks at once. Loop thread only.
 #ifndef UBD_SESSION_HANDSHAKES_H_
 #define UBD_SESSION_HANDSHAKES_H_
 

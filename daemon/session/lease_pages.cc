@@ -1,5 +1,6 @@
-// The words of all sessions over sealed memfds, one per session. What lies in a page is the client's to scribble on: which words are given out,
-// and for which generation, is kept here in the daemon's own memory, and a page is only ever stored to, or read once and compared.
+// The words of all sessions over sealed memfds, one per session. What lies in a page is the client's to scribble on:
+// which words are given out, and for which generation, is kept here in the daemon's own memory, and a page is only ever
+// stored to, or read once and compared.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -44,8 +45,10 @@ absl::StatusOr<ub::UniqueFd> MakeMemfd() {
   ub::UniqueFd fd(::memfd_create("ub-lease-words", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return ub::ErrnoError(errno, "memfd_create for a lease page");
   // 0600: another uid cannot open it anew through /proc.
-  if (::fchmod(fd.get(), 0600) != 0 || ::ftruncate(fd.get(), sizeof(LeasePage)) != 0) return ub::ErrnoError(errno, "sizing a lease page");
-  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return ub::ErrnoError(errno, "sealing a lease page");
+  if (::fchmod(fd.get(), 0600) != 0 || ::ftruncate(fd.get(), sizeof(LeasePage)) != 0)
+    return ub::ErrnoError(errno, "sizing a lease page");
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return ub::ErrnoError(errno, "sealing a lease page");
   return fd;
 }
 

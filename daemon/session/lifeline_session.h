@@ -1,5 +1,5 @@
-// A live session: what the kernel attests of its process, its secret token, and the courier on its lifeline. Thread-safe; kept by the session table and,
-// for moments, by RPCs.
+// A live session: what the kernel attests of its process, its secret token, and the courier on its lifeline.
+// Thread-safe; kept by the session table and, for moments, by RPCs.
 #ifndef UBD_SESSION_LIFELINE_SESSION_H_
 #define UBD_SESSION_LIFELINE_SESSION_H_
 

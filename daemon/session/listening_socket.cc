@@ -38,7 +38,8 @@ std::optional<Inode> InodeAt(const std::string& path) {
 
 class BoundSocket : public ListeningSocket {
  public:
-  BoundSocket(UniqueFd fd, std::string path, std::optional<Inode> inode) : fd_(std::move(fd)), path_(std::move(path)), inode_(inode) {}
+  BoundSocket(UniqueFd fd, std::string path, std::optional<Inode> inode)
+      : fd_(std::move(fd)), path_(std::move(path)), inode_(inode) {}
   ~BoundSocket() override {
     if (inode_ && InodeAt(path_) == inode_) ::unlink(path_.c_str());
   }
@@ -52,7 +53,8 @@ class BoundSocket : public ListeningSocket {
 
 absl::Status Foreign(const std::string& path, const std::string& what) {
   return MakeError(absl::StatusCode::kFailedPrecondition, Reason::kForeignFile,
-                   absl::StrCat(path, " is ", what, "; ubd leaves it alone: remove it or choose another --runtime-dir"), {{"path", path}});
+                   absl::StrCat(path, " is ", what, "; ubd leaves it alone: remove it or choose another --runtime-dir"),
+                   {{"path", path}});
 }
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -60,8 +62,9 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
     return MakeError(absl::StatusCode::kInvalidArgument, Reason::kBadField,
-                     absl::StrCat("the socket path ", path, " has ", path.size(), " bytes; Unix sockets allow ", sizeof(address.sun_path) - 1,
-                                  ": choose a shorter --runtime-dir"), {{"limit", absl::StrCat(sizeof(address.sun_path) - 1)}});
+                     absl::StrCat("the socket path ", path, " has ", path.size(), " bytes; Unix sockets allow ",
+                                  sizeof(address.sun_path) - 1, ": choose a shorter --runtime-dir"),
+                     {{"limit", absl::StrCat(sizeof(address.sun_path) - 1)}});
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -79,9 +82,10 @@ absl::StatusOr<std::optional<gid_t>> GroupId(const std::string& name) {
     error = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
   }
   if (found == nullptr) {
-    return MakeError(absl::StatusCode::kNotFound, Reason::kBadConfig,
-                     absl::StrCat("socket group \"", name, "\" does not exist; make it (groupadd ", name, ") or change the config"),
-                     {{"group", name}});
+    return MakeError(
+        absl::StatusCode::kNotFound, Reason::kBadConfig,
+        absl::StrCat("socket group \"", name, "\" does not exist; make it (groupadd ", name, ") or change the config"),
+        {{"group", name}});
   }
   return std::optional<gid_t>(entry.gr_gid);
 }
@@ -89,20 +93,23 @@ absl::StatusOr<std::optional<gid_t>> GroupId(const std::string& name) {
 // Clears the way: a socket that nobody serves is removed; anything else is an error and stays.
 absl::Status RemoveStale(const std::string& path, const sockaddr_un& address, int type) {
   struct stat info = {};
-  if (::lstat(path.c_str(), &info) != 0) return errno == ENOENT ? absl::OkStatus() : ErrnoError(errno, absl::StrCat("stat of ", path));
+  if (::lstat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? absl::OkStatus() : ErrnoError(errno, absl::StrCat("stat of ", path));
   if (!S_ISSOCK(info.st_mode)) return Foreign(path, "not a socket");
   UniqueFd probe(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!probe.valid()) return ErrnoError(errno, "making a socket");
   int error = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ? 0 : errno;
   if (error == 0 || error == EAGAIN) {
     return MakeError(absl::StatusCode::kFailedPrecondition, Reason::kAlreadyRunning,
-                     absl::StrCat("somebody serves ", path, " already; stop it or choose another --runtime-dir"), {{"path", path}});
+                     absl::StrCat("somebody serves ", path, " already; stop it or choose another --runtime-dir"),
+                     {{"path", path}});
   }
   if (error == EPROTOTYPE) return Foreign(path, "another program's socket");
   if (error != ECONNREFUSED && error != ENOENT) return ErrnoError(error, absl::StrCat("probing who serves ", path));
   // Only what was probed: another starter may have put its own here meanwhile.
   if (InodeAt(path) != std::optional<Inode>(Inode{info.st_dev, info.st_ino})) return absl::OkStatus();
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoError(errno, absl::StrCat("removing the dead socket ", path));
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    return ErrnoError(errno, absl::StrCat("removing the dead socket ", path));
   return absl::OkStatus();
 }
 
@@ -119,7 +126,8 @@ absl::Status SetAccess(const std::string& path, std::optional<gid_t> group, cons
   return absl::OkStatus();
 }
 
-// The temporary name may be too long for an address where the final one is not; then it is reached through its directory.
+// The temporary name may be too long for an address where the final one is not; then it is reached through its
+// directory.
 absl::StatusOr<UniqueFd> BindAt(const std::string& path, int type) {
   absl::StatusOr<sockaddr_un> address = AddressOf(path);
   UniqueFd dir;
@@ -151,8 +159,8 @@ absl::StatusOr<UniqueFd> BindBeside(const std::string& path, int type, std::stri
   return Foreign(name, "in the way of a new socket");
 }
 
-absl::StatusOr<std::unique_ptr<ListeningSocket>> PutInPlace(const std::string& path, const sockaddr_un& address, int type, UniqueFd fd,
-                                                            const std::string& name) {
+absl::StatusOr<std::unique_ptr<ListeningSocket>> PutInPlace(const std::string& path, const sockaddr_un& address,
+                                                            int type, UniqueFd fd, const std::string& name) {
   std::optional<Inode> inode = InodeAt(name);
   // From the moment it has its name it is served. NOREPLACE: never over another starter's.
   for (int i = 0; i < 8; ++i) {
@@ -163,12 +171,14 @@ absl::StatusOr<std::unique_ptr<ListeningSocket>> PutInPlace(const std::string& p
     }
     if (errno != EEXIST) return ErrnoError(errno, absl::StrCat("renaming ", name, " to ", path));
   }
-  return MakeError(absl::StatusCode::kFailedPrecondition, Reason::kAlreadyRunning, absl::StrCat("others keep binding ", path), {{"path", path}});
+  return MakeError(absl::StatusCode::kFailedPrecondition, Reason::kAlreadyRunning,
+                   absl::StrCat("others keep binding ", path), {{"path", path}});
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ListeningSocket>> ListeningSocket::Bind(const std::string& path, int type, const SocketOptions& options) {
+absl::StatusOr<std::unique_ptr<ListeningSocket>> ListeningSocket::Bind(const std::string& path, int type,
+                                                                       const SocketOptions& options) {
   absl::StatusOr<std::optional<gid_t>> group = GroupId(options.group);
   if (!group.ok()) return group.status();
   absl::StatusOr<sockaddr_un> address = AddressOf(path);

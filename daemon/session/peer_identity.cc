@@ -23,7 +23,8 @@ namespace ubd {
 namespace {
 
 absl::Status PeerDied() {
-  return ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kSessionEnded, "the peer ended while it was being identified");
+  return ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kSessionEnded,
+                       "the peer ended while it was being identified");
 }
 
 absl::Status NoDescriptors() {
@@ -46,7 +47,8 @@ bool HungUp(int socket) {
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-// The same process from before pidfd_open to after it, and its socket still open: the number was not given to another one in between.
+// The same process from before pidfd_open to after it, and its socket still open: the number was not given to another
+// one in between.
 absl::StatusOr<ub::UniqueFd> OpenPidfd(int socket, int32_t pid, uint64_t start_before) {
   ub::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {

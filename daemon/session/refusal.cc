@@ -25,8 +25,8 @@ absl::Status VersionRefusal(uint32_t theirs) {
   std::string remedy = theirs > ours ? "the daemon is older: upgrade ubd and restart it (systemctl restart ubd)"
                                      : "the client is older: restart it with the libub of this ubd";
   return ub::MakeError(absl::StatusCode::kFailedPrecondition, ub::Reason::kVersionMismatch,
-                       absl::StrCat("client speaks protocol ", theirs, ", daemon speaks ", ours, " (ubd ", std::string(ub::ReleaseVersion()),
-                                    "); ", remedy),
+                       absl::StrCat("client speaks protocol ", theirs, ", daemon speaks ", ours, " (ubd ",
+                                    std::string(ub::ReleaseVersion()), "); ", remedy),
                        {{"client", absl::StrCat(theirs)}, {"daemon", absl::StrCat(ours)}, {"remedy", remedy}});
 }
 
@@ -36,7 +36,8 @@ absl::Status NoRoomRefusal() {
 }
 
 absl::Status StoppingRefusal() {
-  return ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kStopping, "ubd is stopping; connect again when it is back");
+  return ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kStopping,
+                       "ubd is stopping; connect again when it is back");
 }
 
 }  // namespace ubd

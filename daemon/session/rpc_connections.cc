@@ -100,7 +100,8 @@ void RpcConnections::End(int number) {
   }
   loop_.Unwatch(connection->watch);
   loop_.Cancel(connection->timer);
-  // A peer that closed only its sending half must not keep gRPC's descriptor; answers that are in the socket still reach it.
+  // A peer that closed only its sending half must not keep gRPC's descriptor; answers that are in the socket still
+  // reach it.
   ::shutdown(connection->own.get(), SHUT_RDWR);
   auto own = of_uid_.find(connection->peer.uid);
   if (--own->second == 0) of_uid_.erase(own);

@@ -1,7 +1,7 @@
-// The accepted connections of ubd.sock: who is behind each, by the number of the descriptor that gRPC serves ("fd:N"), as the kernel said it at accept.
-// Numbers come cyclically from a reserved range, so that a late call of an old connection does not find a new one of the same number. A second
-// descriptor of each connection stays here, to notice the hang-up and to shut down those that never speak. Lookup from any thread, all else on
-// the loop's.
+// The accepted connections of ubd.sock: who is behind each, by the number of the descriptor that gRPC serves ("fd:N"),
+// as the kernel said it at accept. Numbers come cyclically from a reserved range, so that a late call of an old
+// connection does not find a new one of the same number. A second descriptor of each connection stays here, to notice
+// the hang-up and to shut down those that never speak. Lookup from any thread, all else on the loop's.
 #ifndef UBD_SESSION_RPC_CONNECTIONS_H_
 #define UBD_SESSION_RPC_CONNECTIONS_H_
 

@@ -27,7 +27,8 @@ constexpr int kPidWaitMs = 1000;
 class HeldLock : public RuntimeDirLock {
  public:
   explicit HeldLock(ub::UniqueFd file) : file_(std::move(file)) {}
-  // The file stays for the next daemon; removing it would let two hold "the" lock, on different inodes. It only stops naming this one.
+  // The file stays for the next daemon; removing it would let two hold "the" lock, on different inodes. It only stops
+  // naming this one.
   ~HeldLock() override { (void)!::ftruncate(file_.get(), 0); }
 
  private:
@@ -36,7 +37,8 @@ class HeldLock : public RuntimeDirLock {
 
 absl::Status Foreign(const std::string& path, const std::string& why) {
   return ub::MakeError(absl::StatusCode::kFailedPrecondition, ub::Reason::kForeignFile,
-                       absl::StrCat(path, " ", why, "; ubd leaves it alone: remove it or choose another --runtime-dir"), {{"path", path}});
+                       absl::StrCat(path, " ", why, "; ubd leaves it alone: remove it or choose another --runtime-dir"),
+                       {{"path", path}});
 }
 
 absl::StatusOr<ub::UniqueFd> OpenDir(const std::string& dir) {
@@ -52,14 +54,17 @@ absl::StatusOr<ub::UniqueFd> OpenDir(const std::string& dir) {
   if (::fstat(fd.get(), &info) != 0) return ub::ErrnoError(errno, absl::StrCat("stat of ", dir));
   if (info.st_uid != ::geteuid() && info.st_uid != 0) {
     return ub::MakeError(absl::StatusCode::kPermissionDenied, ub::Reason::kForeignFile,
-                         absl::StrCat("the runtime directory ", dir, " belongs to uid ", info.st_uid, ", not to uid ", ::geteuid(),
-                                      "; remove it or choose another --runtime-dir"), {{"path", dir}});
+                         absl::StrCat("the runtime directory ", dir, " belongs to uid ", info.st_uid, ", not to uid ",
+                                      ::geteuid(), "; remove it or choose another --runtime-dir"),
+                         {{"path", dir}});
   }
   // The umask may have cut what mkdir was asked for.
-  if (made && info.st_uid == ::geteuid() && ::fchmod(fd.get(), mode) != 0) return ub::ErrnoError(errno, absl::StrCat("chmod of ", dir));
+  if (made && info.st_uid == ::geteuid() && ::fchmod(fd.get(), mode) != 0)
+    return ub::ErrnoError(errno, absl::StrCat("chmod of ", dir));
   if (!made && (info.st_mode & 022) != 0) {
     return ub::MakeError(absl::StatusCode::kPermissionDenied, ub::Reason::kForeignFile,
-                         absl::StrCat("others may write to the runtime directory ", dir, ", so they could replace its sockets; chmod go-w ", dir),
+                         absl::StrCat("others may write to the runtime directory ", dir,
+                                      ", so they could replace its sockets; chmod go-w ", dir),
                          {{"path", dir}});
   }
   return fd;
@@ -69,7 +74,8 @@ std::optional<int32_t> ReadPid(int file) {
   std::array<char, 32> text;
   ssize_t size = ::pread(file, text.data(), text.size(), 0);
   int32_t pid = 0;
-  if (size <= 0 || std::from_chars(text.data(), text.data() + size, pid).ec != std::errc() || pid <= 0) return std::nullopt;
+  if (size <= 0 || std::from_chars(text.data(), text.data() + size, pid).ec != std::errc() || pid <= 0)
+    return std::nullopt;
   return pid;
 }
 
@@ -99,8 +105,8 @@ absl::Status AlreadyRunning(int file, const std::string& dir, const std::string&
 // Whether the open file is still the one of that name.
 bool StillThere(int dir, const std::string& name, int file) {
   struct stat here = {}, open = {};
-  return ::fstat(file, &open) == 0 && ::fstatat(dir, name.c_str(), &here, AT_SYMLINK_NOFOLLOW) == 0 && here.st_ino == open.st_ino &&
-         here.st_dev == open.st_dev;
+  return ::fstat(file, &open) == 0 && ::fstatat(dir, name.c_str(), &here, AT_SYMLINK_NOFOLLOW) == 0 &&
+         here.st_ino == open.st_ino && here.st_dev == open.st_dev;
 }
 
 absl::StatusOr<ub::UniqueFd> OpenLockFile(int dir, const std::string& name, const std::string& path) {
@@ -116,8 +122,10 @@ absl::StatusOr<ub::UniqueFd> OpenLockFile(int dir, const std::string& name, cons
 
 absl::Status NameSelf(int file, const std::string& path) {
   std::string pid = absl::StrCat(::getpid(), "\n");
-  if (::fchmod(file, 0644) != 0 || ::ftruncate(file, 0) != 0) return ub::ErrnoError(errno, absl::StrCat("preparing ", path));
-  if (::pwrite(file, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) return ub::ErrnoError(errno, absl::StrCat("writing ", path));
+  if (::fchmod(file, 0644) != 0 || ::ftruncate(file, 0) != 0)
+    return ub::ErrnoError(errno, absl::StrCat("preparing ", path));
+  if (::pwrite(file, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+    return ub::ErrnoError(errno, absl::StrCat("writing ", path));
   return absl::OkStatus();
 }
 

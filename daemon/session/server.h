@@ -1,5 +1,5 @@
-// The event loop of the daemon: one thread that accepts on both sockets, shakes hands on lifelines, notices deaths, and runs the Broker's deadlines.
-// It sleeps in epoll_wait with no timeout while nothing is due. It never runs RPCs.
+// The event loop of the daemon: one thread that accepts on both sockets, shakes hands on lifelines, notices deaths, and
+// runs the Broker's deadlines. It sleeps in epoll_wait with no timeout while nothing is due. It never runs RPCs.
 #ifndef UBD_SESSION_SERVER_H_
 #define UBD_SESSION_SERVER_H_
 
@@ -49,7 +49,8 @@ struct SessionServerDeps {
   SessionLimits limits;
 };
 
-// The shared pages of all sessions; made before the Broker that uses it as LeaseWords. Thread-safe. The session server opens and closes the pages.
+// The shared pages of all sessions; made before the Broker that uses it as LeaseWords. Thread-safe. The session server
+// opens and closes the pages.
 class LeasePages : public LeaseWords {
  public:
   static std::unique_ptr<LeasePages> Create();
@@ -64,14 +65,16 @@ class LeasePages : public LeaseWords {
 class SessionServer {
  public:
   virtual ~SessionServer() = default;
-  static absl::StatusOr<std::unique_ptr<SessionServer>> Create(SessionServerDeps deps, Broker& broker, LeasePages& pages);
+  static absl::StatusOr<std::unique_ptr<SessionServer>> Create(SessionServerDeps deps, Broker& broker,
+                                                               LeasePages& pages);
 
   virtual SessionRegistry& registry() = 0;
   virtual ConnectionTable& connections() = 0;
 
   // Runs the loop on the calling thread until Stop.
   virtual void Run() = 0;
-  // From any thread or signal-safe context: closes the listeners; Run returns after `grace` or when the last session is gone.
+  // From any thread or signal-safe context: closes the listeners; Run returns after `grace` or when the last session is
+  // gone.
   virtual void Stop(absl::Duration grace) = 0;
 
   // More things for the loop to wait for: `on_ready` runs on the loop's thread.

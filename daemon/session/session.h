@@ -1,5 +1,5 @@
-// One client process as the kernel attests it, and its lifeline. The session ends when the lifeline hangs up or the pidfd fires, whichever
-// comes first; never by a timeout. Thread-safe.
+// One client process as the kernel attests it, and its lifeline. The session ends when the lifeline hangs up or the
+// pidfd fires, whichever comes first; never by a timeout. Thread-safe.
 #ifndef UBD_SESSION_SESSION_H_
 #define UBD_SESSION_SESSION_H_
 
@@ -24,9 +24,9 @@ struct PeerIdentity {
   int32_t pid = 0;  // 0: in a PID namespace that this daemon does not see into
   Uid uid;
   Gid gid;
-  ub::UniqueFd pidfd;        // invalid where none could be had
-  uint64_t start_time = 0;   // field 22 of /proc/PID/stat; 0 unknown
-  std::string source;        // "peer-pidfd", "pidfd", "client-pidfd", "none"
+  ub::UniqueFd pidfd;       // invalid where none could be had
+  uint64_t start_time = 0;  // field 22 of /proc/PID/stat; 0 unknown
+  std::string source;       // "peer-pidfd", "pidfd", "client-pidfd", "none"
 };
 
 class Session {
@@ -34,9 +34,10 @@ class Session {
   virtual ~Session() = default;
   virtual const SessionFacts& facts() const = 0;
 
-  // Sends the fds of a grant down the lifeline, in Grant frames, and calls `first` once: OK after the first batch is in the socket (answer the RPC then), or the
-  // error (the Broker has been told by FailDelivery). Larger grants go on as the client reads; what a client does not read holds up only its
-  // own grants. The pin is kept until the last fd is sent. Never blocks.
+  // Sends the fds of a grant down the lifeline, in Grant frames, and calls `first` once: OK after the first batch is in
+  // the socket (answer the RPC then), or the error (the Broker has been told by FailDelivery). Larger grants go on as
+  // the client reads; what a client does not read holds up only its own grants. The pin is kept until the last fd is
+  // sent. Never blocks.
   virtual void Deliver(const Grant& grant, LeasePin pin, std::function<void(absl::Status)> first) = 0;
 
   virtual uint64_t fds_in_flight() const = 0;
@@ -46,7 +47,8 @@ class Session {
 class SessionRegistry {
  public:
   virtual ~SessionRegistry() = default;
-  // By the token of an RPC (32 hex digits), compared in constant time, for a connection of `uid`. Null: unknown, ended, or another uid's.
+  // By the token of an RPC (32 hex digits), compared in constant time, for a connection of `uid`. Null: unknown, ended,
+  // or another uid's.
   virtual std::shared_ptr<Session> Find(std::string_view token_hex, Uid uid) const = 0;
   virtual std::shared_ptr<Session> Find(SessionId id) const = 0;
   // Sum of the advisory take-back counters of all pages, past sessions included.

@@ -21,9 +21,10 @@ namespace ubd {
 namespace {
 
 absl::Status TooManySessions(const char* whose, uint32_t limit) {
-  return ub::MakeError(absl::StatusCode::kResourceExhausted, ub::Reason::kTooManySessions,
-                       absl::StrCat("ubd serves at most ", limit, " sessions ", whose, "; close some or raise the limit in the config"),
-                       {{"limit", absl::StrCat(limit)}});
+  return ub::MakeError(
+      absl::StatusCode::kResourceExhausted, ub::Reason::kTooManySessions,
+      absl::StrCat("ubd serves at most ", limit, " sessions ", whose, "; close some or raise the limit in the config"),
+      {{"limit", absl::StrCat(limit)}});
 }
 
 bool IsReadable(int fd) {
@@ -63,7 +64,9 @@ void LoopSessionServer::OnHello(ub::UniqueFd lifeline, PeerIdentity identity, co
   }
   const SessionId id(next_session_++);
   absl::StatusOr<ub::UniqueFd> page = pages_.OpenPage(id);
-  if (!page.ok()) return SendRefuse(lifeline.get(), page.status().code() == absl::StatusCode::kResourceExhausted ? NoRoomRefusal() : page.status());
+  if (!page.ok())
+    return SendRefuse(lifeline.get(),
+                      page.status().code() == absl::StatusCode::kResourceExhausted ? NoRoomRefusal() : page.status());
   welcome.session = id.value();
   welcome.boot_id = boot_id_;
   welcome.word_count = ub::wire::kWordsPerSession;
@@ -83,7 +86,8 @@ absl::Status LoopSessionServer::WatchPeer(const std::shared_ptr<LifelineSession>
   const SessionId id = session->facts().id;
   absl::Status started = session->courier()->Start([this, id](uint32_t events) { OnPeer(id, events); });
   if (!started.ok() || session->pidfd() < 0) return started;
-  absl::StatusOr<EventLoop::WatchId> watch = loop_.Watch(session->pidfd(), EPOLLIN, [this, id](uint32_t) { EndSession(id, SessionEnd::kDied); });
+  absl::StatusOr<EventLoop::WatchId> watch =
+      loop_.Watch(session->pidfd(), EPOLLIN, [this, id](uint32_t) { EndSession(id, SessionEnd::kDied); });
   if (!watch.ok()) return watch.status();
   session->pidfd_watch = *watch;
   return absl::OkStatus();

@@ -19,10 +19,10 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 std::shared_ptr<CourierContext> MakeContext(std::unique_ptr<EventLoop> loop, Broker& broker, HolderFdOpener open_fd,
-                                            const std::shared_ptr<SessionTable>& table) {
+                                            const std::shared_ptr<LiveSessions>& table) {
   // Half the limit: the other half is for files, sockets and memory of the daemon itself.
   FdCredits::Budget budget = [] { return CurrentFdRoom().limit / 2; };
-  std::weak_ptr<SessionTable> weak = table;
+  std::weak_ptr<LiveSessions> weak = table;
   auto find = [weak](SessionId id) -> std::shared_ptr<Courier> {
     auto sessions = weak.lock();
     auto session = sessions ? sessions->FindLive(id) : nullptr;
@@ -35,7 +35,8 @@ std::shared_ptr<CourierContext> MakeContext(std::unique_ptr<EventLoop> loop, Bro
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SessionServer>> SessionServer::Create(SessionServerDeps deps, Broker& broker, LeasePages& pages) {
+absl::StatusOr<std::unique_ptr<SessionServer>> SessionServer::Create(SessionServerDeps deps, Broker& broker,
+                                                                     LeasePages& pages) {
   RaiseFdLimit();
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
@@ -47,16 +48,18 @@ absl::StatusOr<std::unique_ptr<SessionServer>> SessionServer::Create(SessionServ
   return std::unique_ptr<SessionServer>(std::move(server));
 }
 
-LoopSessionServer::LoopSessionServer(SessionServerDeps deps, Broker& broker, LeasePages& pages, std::unique_ptr<EventLoop> loop,
-                                     uint64_t boot_id)
+LoopSessionServer::LoopSessionServer(SessionServerDeps deps, Broker& broker, LeasePages& pages,
+                                     std::unique_ptr<EventLoop> loop, uint64_t boot_id)
     : broker_(broker),
       pages_(pages),
       boot_id_(boot_id),
-      table_(std::make_shared<SessionTable>([&pages] { return pages.TakeBacks(); })),
+      table_(std::make_shared<LiveSessions>([&pages] { return pages.TakeBacks(); })),
       context_(MakeContext(std::move(loop), broker, std::move(deps.open_fd), table_)),
       loop_(*context_->loop),
-      handshakes_(loop_, [this](ub::UniqueFd lifeline, PeerIdentity identity,
-                                const ub::wire::Hello& hello) { OnHello(std::move(lifeline), std::move(identity), hello); }),
+      handshakes_(loop_,
+                  [this](ub::UniqueFd lifeline, PeerIdentity identity, const ub::wire::Hello& hello) {
+                    OnHello(std::move(lifeline), std::move(identity), hello);
+                  }),
       connections_(loop_, std::move(deps.serve_rpc)),
       lifeline_acceptor_(
           loop_, std::move(deps.lifeline_listener),
@@ -115,12 +118,16 @@ void LoopSessionServer::QuitIfEmpty() {
 }
 
 void LoopSessionServer::WatchFd(int fd, std::function<void()> on_ready) {
-  absl::StatusOr<EventLoop::WatchId> watch = loop_.Watch(fd, EPOLLIN, [ready = std::move(on_ready)](uint32_t) { ready(); });
-  // Only for a descriptor that cannot be waited for, or without memory: a mistake of the caller's, seen at once in its tests.
+  absl::StatusOr<EventLoop::WatchId> watch =
+      loop_.Watch(fd, EPOLLIN, [ready = std::move(on_ready)](uint32_t) { ready(); });
+  // Only for a descriptor that cannot be waited for, or without memory: a mistake of the caller's, seen at once in its
+  // tests.
   if (!watch.ok()) std::abort();
 }
 
-void LoopSessionServer::RunAfter(absl::Duration delay, std::function<void()> what) { loop_.RunAfter(delay, std::move(what)); }
+void LoopSessionServer::RunAfter(absl::Duration delay, std::function<void()> what) {
+  loop_.RunAfter(delay, std::move(what));
+}
 
 void LoopSessionServer::SetLimits(const SessionLimits& limits) {
   ub::MutexLock lock(&mu_);
@@ -132,7 +139,8 @@ SessionLimits LoopSessionServer::limits() const {
   return limits_;
 }
 
-// Whatever was armed counts as gone before the Broker is asked: a Poke that still saw the old deadline came before the answer.
+// Whatever was armed counts as gone before the Broker is asked: a Poke that still saw the old deadline came before the
+// answer.
 void LoopSessionServer::ScheduleTick() {
   loop_.Cancel(std::exchange(tick_, 0));
   armed_ns_.store(kNever);

@@ -1,7 +1,7 @@
 // The session server behind SessionServer: what the pieces do together. All on the loop's thread unless said otherwise.
 //
-//   lifeline.sock -> Acceptor -> Handshakes -> StartSession -> SessionTable ... hang-up, pidfd or misuse -> EndSession -> (lingering) -> gone
-//   ubd.sock      -> Acceptor -> RpcConnections -> gRPC
+//   lifeline.sock -> Acceptor -> Handshakes -> StartSession -> LiveSessions ... hang-up, pidfd or misuse -> EndSession
+//   -> (lingering) -> gone ubd.sock      -> Acceptor -> RpcConnections -> gRPC
 #ifndef UBD_SESSION_SESSION_SERVER_H_
 #define UBD_SESSION_SESSION_SERVER_H_
 
@@ -12,9 +12,9 @@
 #include "daemon/session/acceptor.h"
 #include "daemon/session/courier.h"
 #include "daemon/session/handshakes.h"
+#include "daemon/session/live_sessions.h"
 #include "daemon/session/rpc_connections.h"
 #include "daemon/session/server.h"
-#include "daemon/session/session_table.h"
 #include "proto/wire/lifeline.h"
 #include "proto/wire/mutex.h"
 
@@ -22,7 +22,8 @@ namespace ubd {
 
 class LoopSessionServer : public SessionServer {
  public:
-  LoopSessionServer(SessionServerDeps deps, Broker& broker, LeasePages& pages, std::unique_ptr<EventLoop> loop, uint64_t boot_id);
+  LoopSessionServer(SessionServerDeps deps, Broker& broker, LeasePages& pages, std::unique_ptr<EventLoop> loop,
+                    uint64_t boot_id);
   ~LoopSessionServer() override;
   absl::Status Start();
 
@@ -53,7 +54,7 @@ class LoopSessionServer : public SessionServer {
   Broker& broker_;
   LeasePages& pages_;
   const uint64_t boot_id_;
-  const std::shared_ptr<SessionTable> table_;
+  const std::shared_ptr<LiveSessions> table_;
   const std::shared_ptr<CourierContext> context_;
   EventLoop& loop_;
   Handshakes handshakes_;

@@ -1,10 +1,10 @@
-// The address that metrics are served on: loopback only, since they need no login and tell pool and method names.
+// The address that metrics are served on: IPv4 loopback only, since they need no login and tell pool and method names,
+// and since the web server of the distribution is built without IPv6.
 #ifndef UBD_TELEMETRY_LISTEN_ADDRESS_H_
 #define UBD_TELEMETRY_LISTEN_ADDRESS_H_
 
-#include <sys/socket.h>
+#include <netinet/in.h>
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,13 +12,11 @@
 namespace ubd {
 
 struct ListenAddress {
-  std::string text;  // as given: "127.0.0.1:9401" or "[::1]:9401"
-  uint16_t port = 0;
-  sockaddr_storage socket_address = {};
-  socklen_t length = 0;
+  std::string text;  // as given: "127.0.0.1:9401"
+  sockaddr_in socket_address = {};
 };
 
-// INVALID_ARGUMENT for a name, a missing or impossible port, and every address that is not of the loopback interface.
+// INVALID_ARGUMENT for a name, a missing or impossible port, and every address that is not of 127.0.0.0/8.
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
 
 }  // namespace ubd

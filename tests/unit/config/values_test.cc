@@ -61,7 +61,7 @@ TEST(ConfigValues, EveryKeyArrives) {
     quota { default_per_uid: "1GiB" default_per_session: "512MiB" uid { user: "root" limit: "0" } uid { user: "77" limit: "4096" } }
     session { max_sessions: 5 max_per_uid: 4 max_connections_per_uid: 3 handshake_timeout: "250ms" }
     lease { max_wait: "0" max_ttl: "1h30m" ticket_ttl: "2s" max_waiters_per_uid: 6 max_leases_per_session: 7 }
-    admin { group: "adm" } metrics { listen: "[::1]:9401" } log { target: STDERR level: DEBUG } shutdown { grace: "0" })",
+    admin { group: "adm" } metrics { listen: "127.0.0.1:9401" } log { target: STDERR level: DEBUG } shutdown { grace: "0" })",
                             "f");
   ASSERT_TRUE(config.ok()) << config.status();
   const HostPoolConfig& pool = config->pools.at(0);
@@ -88,7 +88,7 @@ TEST(ConfigValues, EveryKeyArrives) {
   EXPECT_EQ(config->limits.max_waiters_per_uid, 6u);
   EXPECT_EQ(config->limits.max_leases_per_session, 7u);
   EXPECT_EQ(config->admin_group, "adm");
-  EXPECT_EQ(config->metrics_listen, "[::1]:9401");
+  EXPECT_EQ(config->metrics_listen, "127.0.0.1:9401");
   EXPECT_EQ(config->log_target, LogTarget::kStderr);
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
   EXPECT_EQ(config->shutdown_grace, absl::ZeroDuration());
@@ -158,7 +158,7 @@ TEST(ConfigValues, OthersNeverGetAccessToTheSockets) {
 }
 
 TEST(ConfigValues, MetricsStayOnLoopback) {
-  for (const char* bad : {"0.0.0.0:9401", "192.0.2.1:9401", "[::]:9401", "9401", "127.0.0.1",
+  for (const char* bad : {"0.0.0.0:9401", "192.0.2.1:9401", "[::]:9401", "[::1]:9401", "9401", "127.0.0.1",
                           "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:9401x", "localhost:9401",
                           "::1:9401", "[::1:9401", "127.1:9401", "[127.0.0.1]:9401", ":9401"}) {
     EXPECT_THAT(FaultsAfterPool(absl::StrCat("metrics { listen: \"", bad, "\" }")),

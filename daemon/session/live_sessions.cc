@@ -1,4 +1,4 @@
-#include "daemon/session/session_table.h"
+#include "daemon/session/live_sessions.h"
 
 #include <utility>
 
@@ -25,13 +25,13 @@ std::optional<SessionToken> ParseToken(std::string_view hex) {
   return token;
 }
 
-bool SessionTable::SameToken::operator()(const SessionToken& a, const SessionToken& b) const {
+bool LiveSessions::SameToken::operator()(const SessionToken& a, const SessionToken& b) const {
   unsigned difference = 0;
   for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
   return difference == 0;
 }
 
-std::shared_ptr<Session> SessionTable::Find(std::string_view token_hex, Uid uid) const {
+std::shared_ptr<Session> LiveSessions::Find(std::string_view token_hex, Uid uid) const {
   std::optional<SessionToken> token = ParseToken(token_hex);
   if (!token) return nullptr;
   ub::MutexLock lock(&mu_);
@@ -39,13 +39,13 @@ std::shared_ptr<Session> SessionTable::Find(std::string_view token_hex, Uid uid)
   return it != by_token_.end() && it->second->facts().uid == uid ? it->second : nullptr;
 }
 
-std::shared_ptr<LifelineSession> SessionTable::FindLive(SessionId id) const {
+std::shared_ptr<LifelineSession> LiveSessions::FindLive(SessionId id) const {
   ub::MutexLock lock(&mu_);
   auto it = by_id_.find(id);
   return it != by_id_.end() ? it->second : nullptr;
 }
 
-void SessionTable::Insert(std::shared_ptr<LifelineSession> session) {
+void LiveSessions::Insert(std::shared_ptr<LifelineSession> session) {
   ub::MutexLock lock(&mu_);
   ++of_uid_[session->facts().uid];
   ++total_;
@@ -53,7 +53,7 @@ void SessionTable::Insert(std::shared_ptr<LifelineSession> session) {
   by_id_[session->facts().id] = std::move(session);
 }
 
-std::shared_ptr<LifelineSession> SessionTable::Remove(SessionId id) {
+std::shared_ptr<LifelineSession> LiveSessions::Remove(SessionId id) {
   ub::MutexLock lock(&mu_);
   auto it = by_id_.find(id);
   if (it == by_id_.end()) return nullptr;
@@ -63,26 +63,26 @@ std::shared_ptr<LifelineSession> SessionTable::Remove(SessionId id) {
   return session;
 }
 
-void SessionTable::Forget(Uid uid) {
+void LiveSessions::Forget(Uid uid) {
   ub::MutexLock lock(&mu_);
   auto it = of_uid_.find(uid);
   if (--it->second == 0) of_uid_.erase(it);
   --total_;
 }
 
-std::vector<SessionId> SessionTable::Ids() const {
+std::vector<SessionId> LiveSessions::Ids() const {
   ub::MutexLock lock(&mu_);
   std::vector<SessionId> ids;
   for (const auto& [id, session] : by_id_) ids.push_back(id);
   return ids;
 }
 
-uint64_t SessionTable::total() const {
+uint64_t LiveSessions::total() const {
   ub::MutexLock lock(&mu_);
   return total_;
 }
 
-uint64_t SessionTable::OfUid(Uid uid) const {
+uint64_t LiveSessions::OfUid(Uid uid) const {
   ub::MutexLock lock(&mu_);
   auto it = of_uid_.find(uid);
   return it == of_uid_.end() ? 0 : it->second;
