@@ -188,6 +188,7 @@ void UbDaemon::StartWatchdog() {
 
 void UbDaemon::ScheduleWatchdog(absl::Duration period) {
   sessions_->RunAfter(period, [this, period] {
+    if (stopping_) return;
     watchdog_->Check();
     ScheduleWatchdog(period);
   });
