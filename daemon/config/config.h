@@ -1,5 +1,5 @@
-// The config file: protobuf text format (schema: proto/ub/v1/config.proto), checked completely before anything is used. An error names
-// file, line, column, the token and the nearest valid name or the right form, one line per fault:
+// The config file: protobuf text format (schema: proto/ub/v1/config.proto), checked completely before anything is used.
+// An error names file, line, column, the token and the nearest valid name or the right form, one line per fault:
 //   /etc/ubd/ubd.textproto:7:3: unknown key "sise" in pool; did you mean "block_size"?
 #ifndef UBD_CONFIG_CONFIG_H_
 #define UBD_CONFIG_CONFIG_H_
@@ -27,7 +27,7 @@ struct Config {
   uint32_t max_sessions_per_uid = 2048;
   uint32_t max_connections_per_uid = 4096;
   absl::Duration handshake_timeout = absl::Seconds(5);
-  std::string admin_group;  // empty: none
+  std::string admin_group;     // empty: none
   std::string metrics_listen;  // empty: off
   LogTarget log_target = LogTarget::kAuto;
   LogLevel log_level = LogLevel::kInfo;
@@ -41,7 +41,8 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& n
 // Text that ParseConfig reads back to the same Config: every key with its value in effect.
 std::string EffectiveConfig(const Config& config);
 
-// What a reload may change, and which keys of `wanted` need a restart (by name). `limits`, log level and handshake timeout reload.
+// What a reload may change, and which keys of `wanted` need a restart (by name). `limits`, log level and handshake
+// timeout reload.
 struct ReloadPlan {
   Config merged;
   std::vector<std::string> changed;

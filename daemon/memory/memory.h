@@ -1,7 +1,8 @@
-// All pools' memory behind one door: made and prefaulted at boot, handed out as descriptors, tested, recycled and retired in the
-// background. The rule "may this backing serve the next lease?" lives here: sole holder (fcntl F_SETLEASE), then every page present in the
-// read-only witness mapping, else fresh backing from a store of clean ones that a provisioner thread keeps full. Total backings, retired ones included,
-// never exceed blocks + reserve of the pool: a uid that hoards old backings starves its own quota, then the reserve, never the machine.
+// All pools' memory behind one door: made and prefaulted at boot, handed out as descriptors, tested, recycled and
+// retired in the background. The rule "may this backing serve the next lease?" lives here: sole holder (fcntl
+// F_SETLEASE), then every page present in the read-only witness mapping, else fresh backing from a store of clean ones
+// that a provisioner thread keeps full. Total backings, retired ones included, never exceed blocks + reserve of the
+// pool: a uid that hoards old backings starves its own quota, then the reserve, never the machine.
 //
 // Thread-safe after Create. Reclaim may be called before Start; it is worked off then.
 #ifndef UBD_MEMORY_MEMORY_H_
@@ -39,8 +40,8 @@ struct PoolFacts {
   Bytes page_size;
   std::string page_reason;
   std::optional<int> numa_node;
-  std::string locked;  // "yes", "no: why"
-  std::string shrunk;  // empty, or why it is smaller than configured
+  std::string locked;    // "yes", "no: why"
+  std::string shrunk;    // empty, or why it is smaller than configured
   uint64_t reserve = 0;  // clean backings in store now
 };
 
@@ -49,9 +50,11 @@ using BootProgress = std::function<void(uint64_t done, uint64_t total)>;
 
 class Memory : public BlockMemory {
  public:
-  // Checks limits first (huge pages, cgroup and machine memory, memlock, fds), then makes and prefaults every block, in parallel. On failure nothing
-  // is left behind; the error is RESOURCE_EXHAUSTED/POOL_DOES_NOT_FIT with pool, wanted, free, node, page_size and the cure.
-  static absl::StatusOr<std::unique_ptr<Memory>> Create(const std::vector<HostPoolConfig>& pools, const BootProgress& progress);
+  // Checks limits first (huge pages, cgroup and machine memory, memlock, fds), then makes and prefaults every block, in
+  // parallel. On failure nothing is left behind; the error is RESOURCE_EXHAUSTED/POOL_DOES_NOT_FIT with pool, wanted,
+  // free, node, page_size and the cure.
+  static absl::StatusOr<std::unique_ptr<Memory>> Create(const std::vector<HostPoolConfig>& pools,
+                                                        const BootProgress& progress);
 
   // Starts the background threads (reclaimer, provisioner). `sink` must outlive Stop.
   virtual void Start(ReclaimSink* sink) = 0;

@@ -1,8 +1,8 @@
-// The gRPC server: Broker, Admin, Health and reflection over connections that the session server accepted. One completion queue, two threads,
-// no thread per waiter; asleep while nobody calls.
+// The gRPC server: Broker, Admin, Health and reflection over connections that the session server accepted. One
+// completion queue, two threads, no thread per waiter; asleep while nobody calls.
 //
-// The caller is hostile. Everything in a request is checked here before it goes on, identity comes from the kernel (ConnectionTable)
-// and the token, and no error says more than its caller may know.
+// The caller is hostile. Everything in a request is checked here before it goes on, identity comes from the kernel
+// (ConnectionTable) and the token, and no error says more than its caller may know.
 #ifndef UBD_RPC_SERVER_H_
 #define UBD_RPC_SERVER_H_
 

@@ -1,5 +1,5 @@
-// Prometheus metrics on a loopback port: pool states, leases, waiters, wait time, grants by source (cache, daemon), recycles, deaths reclaimed,
-// RPC latency. Off unless configured; then nothing of it costs anything. Thread-safe.
+// Prometheus metrics on a loopback port: pool states, leases, waiters, wait time, grants by source (cache, daemon),
+// recycles, deaths reclaimed, RPC latency. Off unless configured; then nothing of it costs anything. Thread-safe.
 #ifndef UBD_TELEMETRY_METRICS_H_
 #define UBD_TELEMETRY_METRICS_H_
 
@@ -33,7 +33,8 @@ class Metrics {
   // Feed to EventHub::AddSink.
   virtual void OnEvent(const WatchedEvent& event) = 0;
 
-  // `listen` is a loopback "address:port"; anything else, or a port in use, is an error that says so. Empty: metrics that do nothing.
+  // `listen` is a loopback "address:port"; anything else, or a port in use, is an error that says so. Empty: metrics
+  // that do nothing.
   static absl::StatusOr<std::unique_ptr<Metrics>> Create(const std::string& listen, MetricsSources sources);
 };
 

@@ -1,0 +1,69 @@
+#include "daemon/rpc/call.h"
+
+#include <utility>
+#include <vector>
+
+namespace ubd {
+
+Call::Call() {
+  for (size_t i = 0; i < tags_.size(); ++i) tags_[i] = {this, static_cast<Op>(i), nullptr};
+}
+
+void* Call::Arm(Op op) {
+  ub::MutexLock lock(&tags_mu_);
+  Tag& tag = tags_[static_cast<size_t>(op)];
+  tag.keep = shared_from_this();
+  return &tag;
+}
+
+void Call::Disarm(Op op) {
+  std::shared_ptr<Call> keep;
+  ub::MutexLock lock(&tags_mu_);
+  keep = std::exchange(tags_[static_cast<size_t>(op)].keep, nullptr);
+}
+
+void Call::Dispatch(void* raw, bool ok) {
+  Tag* tag = static_cast<Tag*>(raw);
+  Call* call = tag->call;
+  std::shared_ptr<Call> keep;
+  {
+    ub::MutexLock lock(&call->tags_mu_);
+    keep = std::exchange(tag->keep, nullptr);
+  }
+  call->OnOp(tag->op, ok);
+}
+
+void CallTable::Request(const std::function<void()>& request) {
+  ub::MutexLock lock(&mu_);
+  if (!closed_) request();
+}
+
+std::optional<absl::Status> CallTable::Opened(Call* call) {
+  ub::MutexLock lock(&mu_);
+  open_.insert(call);
+  return ending_;
+}
+
+void CallTable::Closed(Call* call) {
+  ub::MutexLock lock(&mu_);
+  open_.erase(call);
+  if (open_.empty()) changed_.SignalAll();
+}
+
+void CallTable::EndStreams(const absl::Status& status) {
+  std::vector<std::shared_ptr<Call>> calls;
+  {
+    ub::MutexLock lock(&mu_);
+    ending_ = status;
+    for (Call* call : open_) calls.push_back(call->shared_from_this());
+  }
+  for (const auto& call : calls) call->EndStream(status);
+}
+
+void CallTable::Close() {
+  ub::MutexLock lock(&mu_);
+  closed_ = true;
+  while (!open_.empty()) changed_.Wait(&mu_);
+}
+
+}  // namespace ubd

@@ -1,0 +1,65 @@
+#include "daemon/rpc/problems.h"
+
+#include <string_view>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace ubd {
+namespace {
+
+constexpr char kSoleHolder[] = "sole-holder";
+constexpr char kLockOff[] = "no: lock_pages is OFF";
+
+void PoolProblems(const PoolListing& pool, const PoolFacts* facts, std::vector<std::string>& problems) {
+  const std::string& name = pool.spec.name;
+  if (pool.retired > 0) {
+    problems.push_back(absl::StrCat("pool ", name, ": ", pool.retired,
+                                    " old backings are still held by clients that no longer lease them: end the "
+                                    "processes that keep them mapped (their memory counts against their quota)"));
+  }
+  if (facts == nullptr) return;
+  if (!facts->shrunk.empty()) {
+    problems.push_back(absl::StrCat("pool ", name, " is smaller than configured: ", facts->shrunk,
+                                    "; free that memory or lower `blocks`, then restart ubd"));
+  }
+  if (facts->reserve == 0) {
+    problems.push_back(absl::StrCat("pool ", name,
+                                    ": the clean reserve is empty, so the next grant to another user may wait for "
+                                    "fresh memory: end processes that hold old backings, or raise reserve_blocks"));
+  }
+  // What the configuration asks for is no problem.
+  if (absl::StartsWith(facts->locked, "no: ") && facts->locked != kLockOff) {
+    problems.push_back(absl::StrCat("pool ", name, " is not locked in memory (", facts->locked.substr(4),
+                                    "): raise LimitMEMLOCK of the unit, or set lock_pages: OFF to accept it"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> FindProblems(const ProblemSources& sources) {
+  std::vector<std::string> problems;
+  if (sources.totals.stopping) problems.push_back("the daemon is stopping: wait until it has been started again");
+  if (sources.totals.draining && !sources.totals.stopping) {
+    problems.push_back("the daemon is draining and grants nothing new: `ubctl drain --off` ends that");
+  }
+  if (sources.reuse_test != kSoleHolder) {
+    problems.push_back(absl::StrCat("released memory is never reused as it is, each grant costs fresh backing: ",
+                                    sources.reuse_test, "; run ubd on a kernel where the test works"));
+  }
+  for (const PoolListing& pool : sources.pools) {
+    const PoolFacts* facts = nullptr;
+    for (const PoolFacts& candidate : sources.facts) {
+      if (candidate.spec.name == pool.spec.name) facts = &candidate;
+    }
+    PoolProblems(pool, facts, problems);
+  }
+  // Beyond four fifths the next clients are soon refused.
+  if (sources.fds_limit > 0 && sources.fds_open > sources.fds_limit / 5 * 4) {
+    problems.push_back(absl::StrCat(sources.fds_open, " of ", sources.fds_limit,
+                                    " file descriptors are in use: raise LimitNOFILE of the unit"));
+  }
+  return problems;
+}
+
+}  // namespace ubd
