@@ -262,7 +262,7 @@ TEST_F(ClientLeaseTest, TooFewDescriptorsLoseBlocks) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(ReasonOf(status), Reason::kClientFdLimit) << status;
   EXPECT_TRUE(watch_->WaitUntilAllFree(kBound).ok());
-  EXPECT_TRUE(client->Acquire({.bytes = ub::Bytes(kBlock * kBlocks), .wait = kBound}).ok());
+  EXPECT_EQ(client->Acquire({.bytes = ub::Bytes(kBlock * kBlocks), .wait = kBound}).status(), absl::OkStatus());
 }
 
 TEST_F(ClientLeaseTest, LeaseLargerThanAPacketOfDescriptors) {
@@ -311,8 +311,8 @@ TEST_F(ClientLeaseTest, StalledDaemonBlocksForever) {
   EXPECT_EQ(ReasonOf(client->Acquire({.bytes = ub::Bytes(kBlock)}).status()), Reason::kNotAnswering);
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   daemon_->process().Signal(SIGCONT);
-  EXPECT_TRUE(client->Ping(kBound).ok());
-  EXPECT_TRUE(watch_->WaitUntilAllFree(kBound).ok());  // what was given up has left nothing behind
+  EXPECT_EQ(client->Ping(kBound), absl::OkStatus());
+  EXPECT_EQ(watch_->WaitUntilAllFree(kBound), absl::OkStatus());  // what was given up has left nothing behind
   EXPECT_TRUE(client->Acquire({.bytes = ub::Bytes(kBlock * kBlocks), .wait = kBound}).ok());
 }
 
