@@ -18,7 +18,7 @@ ALLOWED = {
     "daemon/memory/": CORE + ("daemon/telemetry/", "daemon/topology/"),
     "daemon/telemetry/": CORE + ("daemon/memory/memory.h",),
     "daemon/config/": CORE + PROTO + ("daemon/memory/memory.h", "daemon/telemetry/", "daemon/session/server.h"),
-    "daemon/service/": WIRE + ("daemon/telemetry/",),
+    "daemon/service/": CORE + ("daemon/telemetry/",),
     "daemon/session/": EDGE,
     "daemon/rpc/": EDGE + PROTO + ("daemon/session/",),
     "daemon/": ("daemon/", "proto/wire/") + PROTO,

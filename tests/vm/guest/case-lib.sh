@@ -3,6 +3,17 @@
 ubd=$UBD_BUILD/bin/ubd
 ubctl=$UBD_BUILD/bin/ubctl
 
+# What the daemons of a case logged is shown whenever it does not pass; a timeout arrives as TERM.
+show_logs() {
+  local rc=$? log
+  [ "$rc" = 0 ] && return
+  for log in /tmp/*/log; do
+    [ -e "$log" ] && echo "--- $log" && tail -n 40 "$log"
+  done
+}
+trap show_logs EXIT
+trap 'exit 124' TERM
+
 fail() {
   echo "FAILED: $*"
   exit 1
