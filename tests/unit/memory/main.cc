@@ -35,6 +35,11 @@ void ChangeHugePages(int64_t delta) {
 
 constexpr char kInner[] = "UBD_MEMORY_TEST_INNER";
 
+volatile pid_t g_child = 0;
+
+// So that a stopped run ends its child, and then gives the pages back.
+void StopChild(int) { ::kill(g_child, SIGKILL); }
+
 // Runs this program again as `uid`; an exec, since a mere setresuid would leave /proc/self to root.
 int RunAs(unsigned uid, const std::vector<char*>& arguments) {
   pid_t child = ::fork();
@@ -48,8 +53,11 @@ int RunAs(unsigned uid, const std::vector<char*>& arguments) {
     ::execv("/proc/self/exe", arguments.data());
     ::_exit(71);
   }
+  if (child < 0) return 72;
+  g_child = child;
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, StopChild);
   int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) return 72;
+  if (::waitpid(child, &status, 0) != child) return 73;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
