@@ -20,6 +20,7 @@ using google::protobuf::FieldDescriptor;
 
 std::vector<std::string> KeysOf(const Descriptor* section) {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(section->field_count()));
   for (int i = 0; i < section->field_count(); ++i) keys.push_back(section->field(i)->name());
   return keys;
 }

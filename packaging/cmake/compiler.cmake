@@ -20,3 +20,7 @@ if(UBD_SANITIZE)
   add_compile_options(-fsanitize=${UBD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${UBD_SANITIZE})
 endif()
+if(UBD_FUZZERS)
+  # Coverage for every library that a fuzzer drives; programs other than fuzzers only carry it along.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -10,7 +10,8 @@
 // QUOTA_EXCEEDED, POOL_EMPTY, WAIT_TIMEOUT, FORKED and so on. Nothing here throws, and nothing raises SIGPIPE or SIGBUS.
 //
 // After fork the child must not use the parent's Client, Leases or Slots: their memory is not mapped there (MADV_DONTFORK) and calls return
-// FAILED_PRECONDITION/FORKED; destroying them there is harmless and frees nothing. Connect anew in the child. exec ends the session.
+// FAILED_PRECONDITION/FORKED; destroying them there is harmless and frees nothing. A child of a process that had connected cannot Connect either
+// (FORKED: gRPC does not survive a fork): let it exec a program that connects, or fork before the first Connect. exec ends the session.
 #ifndef UB_CLIENT_H_
 #define UB_CLIENT_H_
 

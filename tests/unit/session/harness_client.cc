@@ -86,7 +86,11 @@ absl::StatusOr<Frame> ReceiveFrame(int lifeline, std::vector<ub::UniqueFd>* fds)
   absl::StatusOr<ub::wire::Frame> frame = ub::wire::ParseFrame(packet->bytes);
   if (!frame.ok()) return frame.status();
   const Frame* wanted = std::get_if<Frame>(&*frame);
-  if (wanted == nullptr) return absl::InternalError(absl::StrCat("another frame came: index ", frame->index()));
+  if (wanted == nullptr) {
+    const auto* failed = std::get_if<ub::wire::GrantFailed>(&*frame);
+    return absl::InternalError(
+        absl::StrCat("another frame came: index ", frame->index(), " ", failed ? ub::wire::GetText(failed->text) : ""));
+  }
   if (fds != nullptr) *fds = std::move(packet->fds);
   return *wanted;
 }

@@ -18,6 +18,7 @@ namespace ubd::testing {
 namespace {
 
 using ub::UniqueFd;
+using Wait = FdCredits::Wait;
 
 struct Pair {
   Pair() {
@@ -38,17 +39,16 @@ TEST(FdCredits, SessionOverdrawsOrStaysIndebted) {
   FdCredits credits([] { return uint64_t{100000}; });
   Pair pair;
   credits.Open(SessionId(1), Uid(7), pair.daemon.get());
-  EXPECT_EQ(credits.Take(SessionId(1), 200).count, 200u);
+  EXPECT_EQ(credits.Take(SessionId(1), 200), Wait::kNone);
   pair.Send(200);
   credits.Sent(SessionId(1), 200);
-  EXPECT_EQ(credits.Take(SessionId(1), 253).count, 53u);
+  EXPECT_EQ(credits.Take(SessionId(1), 54), Wait::kOwn) << "not torn";
+  EXPECT_EQ(credits.Take(SessionId(1), 53), Wait::kNone);
   credits.Unsent(SessionId(1), 53);
   EXPECT_EQ(credits.InFlight(SessionId(1)), 200u);
   ASSERT_TRUE(Receive(pair.client.get()).ok());
-  EXPECT_EQ(credits.Take(SessionId(1), 253).count, 253u);
-  auto none = credits.Take(SessionId(1), 1);
-  EXPECT_EQ(none.count, 0u);
-  EXPECT_EQ(none.wait, FdCredits::Wait::kOwn);
+  EXPECT_EQ(credits.Take(SessionId(1), 253), Wait::kNone);
+  EXPECT_EQ(credits.Take(SessionId(1), 1), Wait::kOwn);
 }
 
 TEST(FdCredits, UidTakesMoreThanItsShare) {
@@ -56,26 +56,39 @@ TEST(FdCredits, UidTakesMoreThanItsShare) {
   Pair pairs[5];
   for (uint64_t i = 0; i < 4; ++i) credits.Open(SessionId(i), Uid(7), pairs[i].daemon.get());
   credits.Open(SessionId(4), Uid(8), pairs[4].daemon.get());  // two uids: 500 each
-  EXPECT_EQ(credits.Take(SessionId(0), 253).count, 253u);
+  EXPECT_EQ(credits.Take(SessionId(0), 253), Wait::kNone);
   pairs[0].Send(253);
   credits.Sent(SessionId(0), 253);
-  EXPECT_EQ(credits.Take(SessionId(1), 253).count, 247u);
-  auto none = credits.Take(SessionId(2), 10);
-  EXPECT_EQ(none.count, 0u);
-  EXPECT_EQ(none.wait, FdCredits::Wait::kUid);
-  EXPECT_EQ(credits.Take(SessionId(4), 253).count, 253u) << "the other uid is not concerned";
+  EXPECT_EQ(credits.Take(SessionId(1), 253), Wait::kUid);
+  EXPECT_EQ(credits.Take(SessionId(1), 247), Wait::kNone);
+  EXPECT_EQ(credits.Take(SessionId(2), 10), Wait::kUid);
+  EXPECT_EQ(credits.Take(SessionId(4), 253), Wait::kNone) << "the other uid is not concerned";
   EXPECT_EQ(credits.Debtors(SessionId(2)), std::vector<SessionId>{SessionId(0)});
   ASSERT_TRUE(Receive(pairs[0].client.get()).ok());
   EXPECT_TRUE(credits.Refresh(SessionId(0)));
-  EXPECT_EQ(credits.Waiters(SessionId(0)), std::vector<SessionId>{SessionId(2)});
-  EXPECT_EQ(credits.Take(SessionId(2), 10).count, 10u);
+  EXPECT_EQ(credits.Waiters(SessionId(0)), (std::vector<SessionId>{SessionId(1), SessionId(2)}));
+  EXPECT_FALSE(credits.HasWaiters(SessionId(0)));
+  EXPECT_EQ(credits.Take(SessionId(2), 10), Wait::kNone);
+}
+
+TEST(FdCredits, ClosedSessionOwesStill) {
+  FdCredits credits([] { return uint64_t{253}; });
+  Pair one, two;
+  credits.Open(SessionId(1), Uid(7), one.daemon.get());
+  credits.Open(SessionId(2), Uid(7), two.daemon.get());
+  EXPECT_EQ(credits.Take(SessionId(1), 253), Wait::kNone);
+  EXPECT_EQ(credits.Take(SessionId(2), 1), Wait::kUid);
+  credits.Close(SessionId(1));
+  credits.Sent(SessionId(1), 253);  // late
+  EXPECT_EQ(credits.InFlight(SessionId(1)), 0u);
+  EXPECT_EQ(credits.Take(SessionId(2), 253), Wait::kNone);
 }
 
 TEST(FdCredits, TinyLimitStopsEverybody) {
   FdCredits credits([] { return uint64_t{10}; });
   Pair pair;
   credits.Open(SessionId(1), Uid(7), pair.daemon.get());
-  EXPECT_EQ(credits.Take(SessionId(1), 253).count, 253u);
+  EXPECT_EQ(credits.Take(SessionId(1), 253), Wait::kNone);
 }
 
 TEST(FdRoom, RangesOverlapOrVanish) {
@@ -162,11 +175,19 @@ int NothingLeft() {
   return Join(daemon.lifeline()).ok() ? 0 : 3;
 }
 
-TEST(FdLimit, LastDescriptorGoneLeavesClientsUnanswered) { EXPECT_EQ(WithFdLimit(64, NothingLeft), 0); }
+TEST(FdLimit, LastDescriptorGoneLeavesClientsUnanswered) {
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+  GTEST_SKIP() << "the sanitizer needs a descriptor of its own to look at an object, and reports the object without";
+#endif
+#endif
+  EXPECT_EQ(WithFdLimit(64, NothingLeft), 0);
+}
 
 // As an ordinary user, whom the kernel stops with ETOOMANYREFS; two hoarders of other users must not stop a third.
 int HoardersAndAThird() {
   TestDaemon daemon;
+  daemon.memory().ShareOneBacking();
   if (::chmod(daemon.lifeline().c_str(), 0666) != 0 || !BecomeUser(20009, 20009, 20009)) return 99;
   std::vector<RawClient> lazy;
   for (int i = 0; i < 8; ++i) {

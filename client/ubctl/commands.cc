@@ -1,0 +1,18 @@
+#include "client/ubctl/commands.h"
+
+namespace ub::ctl {
+
+void AddAllCommands(CommandLine& line) {
+  AddStatusCommands(line);
+  AddPoolCommands(line);
+  AddLeaseListCommands(line);
+  AddWatchCommand(line);
+  AddTopCommand(line);
+  AddLeaseCommands(line);
+  AddDrainCommand(line);
+  AddBenchCommands(line);
+  AddDemoCommands(line);
+  AddCompletionCommands(line);
+}
+
+}  // namespace ub::ctl

@@ -1,0 +1,49 @@
+// The file of the demo: opened once, read once into leases and once more for its own hash. Tells when it changed in
+// between. Not thread-safe.
+#ifndef UB_UBCTL_DEMO_SOURCE_FILE_H_
+#define UB_UBCTL_DEMO_SOURCE_FILE_H_
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/ubctl/demo/hash.h"
+#include "proto/wire/unique_fd.h"
+
+namespace ub::ctl {
+
+class SourceFile {
+ public:
+  // INVALID_ARGUMENT for what is no regular file (a FIFO would block, a directory has no bytes), else errno's own code.
+  static absl::StatusOr<SourceFile> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return static_cast<uint64_t>(opened_.st_size); }
+
+  // Fills `span` with the next bytes, straight from read(2). ABORTED when the file ends before its size.
+  absl::Status Fill(absl::Span<std::byte> span);
+  // After the last byte: ABORTED when there is more than the file's size.
+  absl::Status CheckEnd();
+  // A second, independent read of the first size() bytes.
+  absl::StatusOr<HashValue> HashAgain() const;
+  // Whether somebody wrote to it since it was opened.
+  bool Changed() const;
+
+ private:
+  SourceFile(std::string path, UniqueFd fd, const struct stat& opened)
+      : path_(std::move(path)), fd_(std::move(fd)), opened_(opened) {}
+
+  std::string path_;
+  UniqueFd fd_;
+  struct stat opened_;
+  uint64_t position_ = 0;
+};
+
+}  // namespace ub::ctl
+
+#endif  // UB_UBCTL_DEMO_SOURCE_FILE_H_

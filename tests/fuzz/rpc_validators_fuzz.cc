@@ -1,0 +1,100 @@
+// Any request that any program may send: the first byte says which message the rest is. What is taken keeps the
+// promises that the rest of the daemon builds on; what is refused names a field and says it is the caller's fault.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "daemon/rpc/validators.h"
+#include "proto/wire/error.h"
+
+namespace {
+
+void Demand(bool condition) {
+  if (!condition) std::abort();
+}
+
+void CheckRefusal(const absl::Status& status) {
+  if (status.ok()) return;
+  Demand(absl::IsInvalidArgument(status));
+  ub::Reason reason = ub::ReasonOf(status);
+  Demand(reason == ub::Reason::kMissingField || reason == ub::Reason::kBadField);
+  Demand(ub::DetailOf(status, "field").has_value());
+}
+
+bool IsName(const std::string& name) {
+  for (char c : name) {
+    if (c <= ' ' || c == 0x7f || c == '/') return false;
+  }
+  return name.size() <= 255;
+}
+
+bool IsSpan(absl::Duration d, absl::Duration least) { return d >= least && d < absl::InfiniteDuration(); }
+
+void FuzzAcquire(const std::string& body) {
+  ub::v1::AcquireRequest request;
+  if (!request.ParseFromString(body)) return;
+  auto checked = ubd::CheckAcquire(request, ub::SessionId(7));
+  CheckRefusal(checked.status());
+  if (!checked.ok()) return;
+  Demand(checked->session == ub::SessionId(7) && checked->bytes.count() >= 1 && request.has_request_id());
+  Demand(IsName(checked->pool) && IsSpan(checked->wait, absl::ZeroDuration()));
+  Demand(!checked->ttl || IsSpan(*checked->ttl, absl::Nanoseconds(1)));
+}
+
+void FuzzShare(const std::string& body) {
+  ub::v1::ShareRequest request;
+  if (!request.ParseFromString(body)) return;
+  auto checked = ubd::CheckShare(request, ub::SessionId(7));
+  CheckRefusal(checked.status());
+  if (!checked.ok()) return;
+  Demand(checked->lease.value() != 0 && request.has_uid() && request.has_access());
+  Demand(checked->access == ub::Access::kReadWrite || checked->access == ub::Access::kReadOnly);
+  Demand(!checked->ticket_ttl || IsSpan(*checked->ticket_ttl, absl::Nanoseconds(1)));
+}
+
+void FuzzRevoke(const std::string& body) {
+  ub::v1::RevokeLeaseRequest request;
+  if (!request.ParseFromString(body)) return;
+  auto checked = ubd::CheckRevoke(request);
+  CheckRefusal(checked.status());
+  if (!checked.ok()) return;
+  Demand(checked->lease.value() != 0 && !checked->why.empty());
+  for (char c : checked->why) Demand(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+}
+
+template <class Request, class Check>
+void FuzzPlain(const std::string& body, Check check) {
+  Request request;
+  if (request.ParseFromString(body)) CheckRefusal(check(request).status());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 7) {
+    case 0:
+      FuzzAcquire(body);
+      break;
+    case 1:
+      FuzzPlain<ub::v1::ReleaseRequest>(body, ubd::CheckRelease);
+      break;
+    case 2:
+      FuzzShare(body);
+      break;
+    case 3:
+      FuzzPlain<ub::v1::AttachRequest>(body, ubd::CheckAttach);
+      break;
+    case 4:
+      FuzzPlain<ub::v1::ListBlocksRequest>(body, ubd::CheckListBlocks);
+      break;
+    case 5:
+      FuzzRevoke(body);
+      break;
+    default:
+      FuzzPlain<ub::v1::SetDrainRequest>(body, ubd::CheckSetDrain);
+  }
+  return 0;
+}

@@ -1,0 +1,3 @@
+#!/bin/bash
+# Never ends, to see that the lane says so.
+exec tail -f /dev/null

@@ -1,0 +1,3 @@
+#!/bin/bash
+# Crashes the kernel, to see that the lane says so.
+echo c >/proc/sysrq-trigger
