@@ -18,6 +18,20 @@ constexpr absl::Duration kStoodStill = absl::Milliseconds(250);
 
 }  // namespace
 
+namespace {
+
+// The N of "fd:N"; -1: something else.
+int NumberOf(std::string_view grpc_peer) {
+  constexpr std::string_view kPrefix = "fd:";
+  if (grpc_peer.substr(0, kPrefix.size()) != kPrefix) return -1;
+  grpc_peer.remove_prefix(kPrefix.size());
+  int number = -1;
+  auto [end, error] = std::from_chars(grpc_peer.data(), grpc_peer.data() + grpc_peer.size(), number);
+  return error == std::errc() && end == grpc_peer.data() + grpc_peer.size() ? number : -1;
+}
+
+}  // namespace
+
 RpcConnections::~RpcConnections() {
   for (;;) {
     int number;
@@ -31,17 +45,20 @@ RpcConnections::~RpcConnections() {
 }
 
 std::optional<RpcPeer> RpcConnections::Lookup(std::string_view grpc_peer) {
-  constexpr std::string_view kPrefix = "fd:";
-  if (grpc_peer.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
-  grpc_peer.remove_prefix(kPrefix.size());
-  int number = -1;
-  auto [end, error] = std::from_chars(grpc_peer.data(), grpc_peer.data() + grpc_peer.size(), number);
-  if (error != std::errc() || end != grpc_peer.data() + grpc_peer.size()) return std::nullopt;
+  const int number = NumberOf(grpc_peer);
   ub::MutexLock lock(&mu_);
   auto it = connections_.find(number);
   if (it == connections_.end()) return std::nullopt;
   it->second->spoke.store(true, std::memory_order_relaxed);
   return it->second->peer;
+}
+
+void RpcConnections::Drop(std::string_view grpc_peer) {
+  const int number = NumberOf(grpc_peer);
+  ub::MutexLock lock(&mu_);
+  auto it = connections_.find(number);
+  // gRPC sees the end of the stream and closes its own; the loop sees the hang-up.
+  if (it != connections_.end()) ::shutdown(it->second->own.get(), SHUT_RDWR);
 }
 
 // Invalid: the range is full.
