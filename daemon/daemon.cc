@@ -15,6 +15,7 @@
 #include "daemon/core/broker.h"
 #include "daemon/listeners.h"
 #include "daemon/memory/memory.h"
+#include "daemon/quiet_engine.h"
 #include "daemon/rpc/admin_rule.h"
 #include "daemon/rpc/server.h"
 #include "daemon/service/notify.h"
@@ -149,6 +150,7 @@ absl::Status UbDaemon::MakeServices(const AdminRule& admin) {
   events_->AddSink([this](const WatchedEvent& event) {
     if (metrics_ != nullptr) metrics_->OnEvent(event);
   });
+  InstallQuietEngine();
   rpc_ = RpcServer::Create({*broker_, *memory_, *events_, *metrics_, admin, clock_});
   memory_->Start(broker_.get());
   return absl::OkStatus();
@@ -186,6 +188,7 @@ void UbDaemon::StartWatchdog() {
 
 void UbDaemon::ScheduleWatchdog(absl::Duration period) {
   sessions_->RunAfter(period, [this, period] {
+    if (stopping_) return;
     watchdog_->Check();
     ScheduleWatchdog(period);
   });

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -68,11 +69,15 @@ absl::StatusOr<Listeners> OpenListeners(const std::string& dir, const SocketOpti
     listeners.lifeline = *std::move(bound);
   }
   if (listeners.rpc == nullptr) {
-    auto bound = ListeningSocket::Bind(absl::StrCat(dir, "/", std::string(ub::kRpcSocketName)), SOCK_STREAM, options);
+    std::string path = absl::StrCat(dir, "/", std::string(ub::kRpcSocketName));
+    auto bound = ListeningSocket::Bind(path, SOCK_STREAM, options);
     if (!bound.ok()) return bound.status();
     listeners.rpc = *std::move(bound);
+    // Not the name that the kernel remembers: a socket is bound under another one and then renamed.
+    listeners.rpc_path = path;
+  } else {
+    listeners.rpc_path = PathOf(listeners.rpc->fd());
   }
-  listeners.rpc_path = PathOf(listeners.rpc->fd());
   return listeners;
 }
 

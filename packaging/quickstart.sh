@@ -62,7 +62,7 @@ private=$(mktemp -d "${TMPDIR:-/tmp}/ubd-quickstart-XXXXXX")
 mkdir -m 0700 "$private/run"
 mkfifo -m 0600 "$private/ready"
 say "starting ubd (8 blocks of 64 MiB)"
-"$build/bin/ubd" --config "$root/config/embedded.textproto" --runtime-dir "$private/run" --ready-fd 3 3>"$private/ready" &
+"$build/bin/ubd" --runtime-dir "$private/run" --ready-fd 3 3>"$private/ready" &
 daemon=$!
 # ubd writes one line when it serves; when it dies instead, the pipe ends.
 line=

@@ -112,9 +112,4 @@ std::unique_ptr<grpc::ClientReader<v1::Event>> BrokerRpc::Watch(grpc::ClientCont
   return broker_->Watch(context, v1::WatchRequest());
 }
 
-bool BrokerRpc::connected() const {
-  grpc_connectivity_state state = channel_->GetState(false);
-  return state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_IDLE;
-}
-
 }  // namespace ub

@@ -37,8 +37,6 @@ class BrokerRpc {
   // The event stream; `context` must be fresh and outlive the reader. Has no deadline: cancel the context.
   std::unique_ptr<grpc::ClientReader<v1::Event>> Watch(grpc::ClientContext* context);
 
-  // The connection still stands, as far as gRPC knows.
-  bool connected() const;
   uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
  private:

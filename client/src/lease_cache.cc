@@ -41,7 +41,8 @@ std::unique_ptr<LeaseImpl> LeaseCache::Take(const std::string& pool, Bytes bytes
   for (size_t i = leases_.size(); i-- > 0;) {
     if (!Fits(*leases_[i], wanted, bytes)) continue;
     std::unique_ptr<LeaseImpl> lease = Cut(i);
-    if (TakeBack(*lease)) {
+    // Its word does not tell of the session's end; the events do.
+    if (TakeBack(*lease) && lease->ended() == LeaseEnd::kNot) {
       page_->CountTakeBack();
       return lease;
     }

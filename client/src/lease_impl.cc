@@ -13,7 +13,8 @@ LeaseEnd LeaseImpl::ended() const {
   LeaseEnd told = life_.end.load(std::memory_order_acquire);
   if (told != LeaseEnd::kNot) return told;
   if (info_.expires && info_.expires->passed()) return LeaseEnd::kExpired;
-  if (info_.word == nullptr) return LeaseEnd::kNot;
+  // A shared lease is no longer cacheable: its word is not its own any more.
+  if (info_.word == nullptr || shared_) return LeaseEnd::kNot;
   // A held lease's word is BUSY with its own generation; anything else is the daemon's doing.
   uint64_t word = info_.word->word.load(std::memory_order_acquire);
   uint64_t busy = wire::PackWord(wire::WordState::kBusy, info_.generation.value());

@@ -111,8 +111,9 @@ absl::StatusOr<Lease> Session::AcquireFromDaemon(const AcquireOptions& options, 
 
 absl::StatusOr<v1::Lease> Session::CallAcquire(const v1::AcquireRequest& request, Deadline deadline) {
   absl::StatusOr<v1::Lease> granted = rpc_.Acquire(request, deadline);
-  // Lost on a connection that still stands: the request id makes asking again harmless.
-  if (ReasonOf(granted.status()) == Reason::kSessionEnded && rpc_.connected() && CheckConnected().ok())
+  // Lost, though the session stands: the request id makes asking again harmless. On a connection that is gone this
+  // fails at once.
+  if (ReasonOf(granted.status()) == Reason::kSessionEnded && CheckConnected().ok())
     granted = rpc_.Acquire(request, deadline);
   if (ReasonOf(granted.status()) == Reason::kNotAnswering) {
     rpc_.ReleaseRequest(RequestId(request.request_id()), Deadline::After(kGiveUp)).IgnoreError();

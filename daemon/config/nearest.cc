@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace ubd {
 namespace {
@@ -16,6 +18,11 @@ constexpr size_t kLongestWord = 64;
 size_t Score(std::string_view word, const std::string& candidate) {
   std::string lower = absl::AsciiStrToLower(candidate);
   size_t best = 2 * EditDistance(word, lower);
+  // "WARNING" for "WARN", "sess" for "session".
+  bool cut = std::min(word.size(), lower.size()) >= 3 &&
+             (absl::StartsWith(lower, absl::string_view(word.data(), word.size())) ||
+              absl::StartsWith(absl::string_view(word.data(), word.size()), lower));
+  if (cut) best = std::min<size_t>(best, 4);
   std::vector<std::string> parts = absl::StrSplit(lower, '_');
   if (parts.size() > 1) {
     for (const std::string& part : parts) best = std::min(best, 2 * EditDistance(word, part) + 3);

@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -19,21 +20,22 @@ using google::protobuf::FieldDescriptor;
 
 std::vector<std::string> KeysOf(const Descriptor* section) {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(section->field_count()));
   for (int i = 0; i < section->field_count(); ++i) keys.push_back(section->field(i)->name());
   return keys;
 }
 
-// Where in the whole schema `key` would be right: "pool", "quota.uid"; empty: nowhere. The schema has no cycles.
-std::string HomeOf(const std::string& key, const Descriptor* section, const std::string& path) {
-  if (section->FindFieldByName(key) != nullptr) return path.empty() ? "the top level" : path;
+// The section in which `key` would be right: "pool", "quota.uid", "" for the top level; none: nowhere. The schema has
+// no cycles.
+std::optional<std::string> HomeOf(const std::string& key, const Descriptor* section, const std::string& path) {
+  if (section->FindFieldByName(key) != nullptr) return path;
   for (int i = 0; i < section->field_count(); ++i) {
     const FieldDescriptor* field = section->field(i);
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
     std::string inner = path.empty() ? field->name() : absl::StrCat(path, ".", field->name());
-    std::string home = HomeOf(key, field->message_type(), inner);
-    if (!home.empty()) return home;
+    if (auto home = HomeOf(key, field->message_type(), inner)) return home;
   }
-  return "";
+  return std::nullopt;
 }
 
 class Checker {
@@ -73,7 +75,7 @@ class Checker {
   void CheckField(const Descriptor* section, const std::string& path, Seen* seen) {
     TextPosition at = tokens_.at();
     if (tokens_.current().type != Tokens::Tokenizer::TYPE_IDENTIFIER) {
-      faults_->Add(at, absl::StrCat("expected a key of ", Name(path), ", not ", tokens_.Quoted()));
+      faults_->Add(at, absl::StrCat("expected a key ", Where(path), ", not ", tokens_.Quoted()));
       tokens_.Next();
       return tokens_.SkipLine(at.line);
     }
@@ -87,8 +89,8 @@ class Checker {
       tokens_.Next();
       auto [first, fresh] = seen->emplace(field, at);
       if (!fresh && !field->is_repeated()) {
-        faults_->Add(at, absl::StrCat("\"", key, "\" given twice in ", Name(path), "; first at ", first->second.line,
-                                      ":", first->second.column, ", keep one"));
+        faults_->Add(at, absl::StrCat("\"", key, "\" given twice ", Where(path), "; first at ", first->second.line, ":",
+                                      first->second.column, ", keep one"));
       }
       CheckFieldValue(field, path.empty() ? key : absl::StrCat(path, ".", key), at);
     }
@@ -115,10 +117,9 @@ class Checker {
 
   void ReportUnknown(TextPosition at, const std::string& key, const Descriptor* section, const std::string& path) {
     unknown_ = true;
-    std::string text = absl::StrCat("unknown key ", tokens_.Quoted(), " in ", Name(path), "; ");
-    std::string home = HomeOf(key, root_, "");
-    if (!home.empty()) {
-      absl::StrAppend(&text, "it belongs in ", home);
+    std::string text = absl::StrCat("unknown key ", tokens_.Quoted(), " ", Where(path), "; ");
+    if (auto home = HomeOf(key, root_, "")) {
+      absl::StrAppend(&text, "it belongs ", Where(*home));
     } else if (auto nearest = NearestWord(key, KeysOf(section))) {
       absl::StrAppend(&text, "did you mean \"", *nearest, "\"?");
     } else {
@@ -127,7 +128,9 @@ class Checker {
     faults_->Add(at, text);
   }
 
-  static std::string Name(const std::string& path) { return path.empty() ? "the top level" : path; }
+  static std::string Where(const std::string& path) {
+    return path.empty() ? "at the top level" : absl::StrCat("in ", path);
+  }
 
   const Descriptor* root_;
   Tokens tokens_;

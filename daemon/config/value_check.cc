@@ -22,6 +22,7 @@ using Tokenizer = Tokens::Tokenizer;
 
 std::vector<std::string> WordsOf(const EnumDescriptor* words) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(words->value_count()));
   for (int i = 0; i < words->value_count(); ++i) names.push_back(words->value(i)->name());
   return names;
 }

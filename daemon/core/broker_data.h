@@ -43,7 +43,7 @@ class BrokerData {
 
   // What happened to a lease, as seen by one of its holders.
   void Emit(EventKind kind, const Lease& lease, const Holder& holder, std::string text, absl::Duration waited = {});
-  void Emit(Event event) { deps.observer.OnEvent(event); }
+  void Emit(const Event& event) { deps.observer.OnEvent(event); }
 
   // Clients feel it before the Broker looks at a word (proto/wire/lease_word.h): no client can idle one unseen.
   void RaisePressure();

@@ -20,6 +20,8 @@ namespace ubd {
 namespace {
 
 constexpr uint32_t kWatchesPerUid = 64;
+// Long answers that one user has asked for and not yet read.
+constexpr uint32_t kListingsPerUid = 16;
 
 uint64_t OpenFds() {
   uint64_t count = 0;
@@ -33,6 +35,19 @@ uint64_t OpenFds() {
 uint64_t FdLimit() {
   rlimit limit{};
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+// False: the caller has too many listings under way, and was told.
+template <class Call>
+bool MayList(RpcContext& context, const Call& call) {
+  CallLimiter::Place place =
+      context.limits.Take(absl::StrCat("listings uid ", call->peer().uid.value()), kListingsPerUid);
+  if (place == nullptr) {
+    call->Fail(TooManyCalls(kListingsPerUid));
+    return false;
+  }
+  call->Hold(std::move(place));
+  return true;
 }
 
 const char* StateName(const BrokerTotals& totals) {
@@ -49,10 +64,9 @@ void AdminService::Listen() {
   ServeUnary(context_, service_, &S::RequestListPools, "Admin.ListPools",
              [this](auto call) { call->Reply(ListPools()); });
   ServeUnary(context_, service_, &S::RequestListBlocks, "Admin.ListBlocks", [this](auto call) { ListBlocks(call); });
-  ServeUnary(context_, service_, &S::RequestListLeases, "Admin.ListLeases",
-             [this](auto call) { call->Reply(ListLeases(call->peer())); });
+  ServeUnary(context_, service_, &S::RequestListLeases, "Admin.ListLeases", [this](auto call) { ListLeases(call); });
   ServeUnary(context_, service_, &S::RequestListSessions, "Admin.ListSessions",
-             [this](auto call) { call->Reply(ListSessions(call->peer())); });
+             [this](auto call) { ListSessions(call); });
   ServeUnary(context_, service_, &S::RequestRevokeLease, "Admin.RevokeLease", [this](auto call) { RevokeLease(call); });
   ServeUnary(context_, service_, &S::RequestSetDrain, "Admin.SetDrain", [this](auto call) { SetDrain(call); });
   ServeStream(context_, service_, &S::RequestWatchAll, [this](auto call) { WatchAll(call); });
@@ -114,6 +128,7 @@ ub::v1::PoolList AdminService::ListPools() {
 void AdminService::ListBlocks(const CallPtr<ub::v1::ListBlocksRequest, ub::v1::BlockList>& call) {
   absl::StatusOr<std::optional<std::string>> wanted = CheckListBlocks(call->request());
   if (!wanted.ok()) return call->Fail(wanted.status());
+  if (!MayList(context_, call)) return;
   bool known = !wanted->has_value();
   ub::v1::BlockList list;
   for (const BlockListing& block : context_.deps.broker.Blocks(context_.ViewerOf(call->peer()))) {
@@ -126,22 +141,24 @@ void AdminService::ListBlocks(const CallPtr<ub::v1::ListBlocksRequest, ub::v1::B
                            absl::StrCat("there is no pool \"", **wanted, "\": `ubctl pools` lists them")));
 }
 
-ub::v1::LeaseList AdminService::ListLeases(const RpcPeer& peer) {
+void AdminService::ListLeases(const CallPtr<ub::v1::ListLeasesRequest, ub::v1::LeaseList>& call) {
+  if (!MayList(context_, call)) return;
   ub::v1::LeaseList list;
-  for (const LeaseListing& lease : context_.deps.broker.Leases(context_.ViewerOf(peer))) {
+  for (const LeaseListing& lease : context_.deps.broker.Leases(context_.ViewerOf(call->peer()))) {
     *list.add_leases() = ToProto(lease);
   }
-  return list;
+  call->Reply(list);
 }
 
-ub::v1::SessionList AdminService::ListSessions(const RpcPeer& peer) {
+void AdminService::ListSessions(const CallPtr<ub::v1::ListSessionsRequest, ub::v1::SessionList>& call) {
+  if (!MayList(context_, call)) return;
   SessionRegistry* registry = context_.sessions.load();
   ub::v1::SessionList list;
-  for (const SessionListing& listed : context_.deps.broker.Sessions(context_.ViewerOf(peer))) {
+  for (const SessionListing& listed : context_.deps.broker.Sessions(context_.ViewerOf(call->peer()))) {
     std::shared_ptr<Session> session = registry->Find(listed.facts.id);
     *list.add_sessions() = ToProto(listed, session == nullptr ? 0 : session->fds_in_flight());
   }
-  return list;
+  call->Reply(list);
 }
 
 void AdminService::WatchAll(const std::shared_ptr<StreamCall<ub::v1::WatchAllRequest, ub::v1::Event>>& call) {

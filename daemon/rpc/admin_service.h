@@ -29,8 +29,8 @@ class AdminService {
   ub::v1::Status GetStatus(const RpcPeer& peer);
   ub::v1::PoolList ListPools();
   void ListBlocks(const CallPtr<ub::v1::ListBlocksRequest, ub::v1::BlockList>& call);
-  ub::v1::LeaseList ListLeases(const RpcPeer& peer);
-  ub::v1::SessionList ListSessions(const RpcPeer& peer);
+  void ListLeases(const CallPtr<ub::v1::ListLeasesRequest, ub::v1::LeaseList>& call);
+  void ListSessions(const CallPtr<ub::v1::ListSessionsRequest, ub::v1::SessionList>& call);
   void WatchAll(const std::shared_ptr<StreamCall<ub::v1::WatchAllRequest, ub::v1::Event>>& call);
   void RevokeLease(const CallPtr<ub::v1::RevokeLeaseRequest, ub::v1::RevokeLeaseResponse>& call);
   void SetDrain(const CallPtr<ub::v1::SetDrainRequest, ub::v1::SetDrainResponse>& call);

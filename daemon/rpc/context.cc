@@ -22,22 +22,22 @@ absl::Status NoSession() {
 
 }  // namespace
 
-StreamLimiter::Place StreamLimiter::Take(const std::string& key, uint32_t limit) {
+CallLimiter::Place CallLimiter::Take(const std::string& key, uint32_t limit) {
   ub::MutexLock lock(&mu_);
   uint32_t& taken = taken_[key];
   if (taken >= limit) return nullptr;
   ++taken;
   // The pointer is only a handle that is not null; the deleter gives the place back.
-  return Place(this, [key](StreamLimiter* self) {
+  return Place(this, [key](CallLimiter* self) {
     ub::MutexLock inner(&self->mu_);
     auto it = self->taken_.find(key);
     if (--it->second == 0) self->taken_.erase(it);
   });
 }
 
-absl::Status TooManyStreams(uint32_t limit) {
+absl::Status TooManyCalls(uint32_t limit) {
   return ub::MakeError(absl::StatusCode::kResourceExhausted, ub::Reason::kTooManyWaiters,
-                       absl::StrCat("this caller has ", limit, " open streams of this kind already: end one of them"),
+                       absl::StrCat("this caller has ", limit, " calls of this kind open already: end one of them"),
                        {{"limit", absl::StrCat(limit)}});
 }
 

@@ -19,12 +19,13 @@
 
 namespace ubd {
 
-// Counts streams per caller, so that watching (each stream has a queue of events) costs bounded memory. Thread-safe.
-class StreamLimiter {
+// Counts, per caller, calls that hold memory for as long as the caller likes: streams with a queue of events, long
+// answers that are not read. Thread-safe.
+class CallLimiter {
  public:
-  // One stream's place; given back when destroyed.
+  // One call's place; given back when destroyed.
   using Place = std::shared_ptr<void>;
-  // Null: `key` has `limit` streams already. The limiter must outlive the place.
+  // Null: `key` has `limit` of them already. The limiter must outlive the place.
   Place Take(const std::string& key, uint32_t limit);
 
  private:
@@ -33,7 +34,7 @@ class StreamLimiter {
 };
 
 // RESOURCE_EXHAUSTED/TOO_MANY_WAITERS.
-absl::Status TooManyStreams(uint32_t limit);
+absl::Status TooManyCalls(uint32_t limit);
 // Whether the kernel cannot hold `uid` to a read-only share: root, and the daemon's own uid.
 bool ReadOnlyIsAdvisory(Uid uid);
 
@@ -43,7 +44,7 @@ struct RpcContext {
   RpcServerDeps deps;
   grpc::ServerCompletionQueue* queue = nullptr;  // set before the first call
   CallTable calls;
-  StreamLimiter streams;
+  CallLimiter limits;
   std::atomic<SessionRegistry*> sessions = nullptr;
   std::atomic<ConnectionTable*> connections = nullptr;
   std::atomic<bool> stopping = false;

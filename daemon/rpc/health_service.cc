@@ -27,7 +27,7 @@ HealthCheckResponse Response(HealthCheckResponse::ServingStatus status) {
 // One watcher: the present state, then each change. States that came and went between two reads are skipped.
 class HealthService::Source : public WatchCall::Source {
  public:
-  Source(HealthService& health, bool known, StreamLimiter::Place place, std::function<void()> poke)
+  Source(HealthService& health, bool known, CallLimiter::Place place, std::function<void()> poke)
       : health_(health), known_(known), place_(std::move(place)) {
     ub::MutexLock lock(&health_.mu_);
     id_ = health_.next_watch_++;
@@ -49,7 +49,7 @@ class HealthService::Source : public WatchCall::Source {
  private:
   HealthService& health_;
   bool known_;
-  StreamLimiter::Place place_;
+  CallLimiter::Place place_;
   uint64_t id_ = 0;
   std::optional<HealthCheckResponse::ServingStatus> last_;
 };
@@ -66,9 +66,9 @@ void HealthService::Listen() {
 }
 
 void HealthService::Watch(const std::shared_ptr<WatchCall>& call) {
-  StreamLimiter::Place place =
-      context_.streams.Take(absl::StrCat("health uid ", call->peer().uid.value()), kWatchesPerUid);
-  if (place == nullptr) return call->EndStream(TooManyStreams(kWatchesPerUid));
+  CallLimiter::Place place =
+      context_.limits.Take(absl::StrCat("health uid ", call->peer().uid.value()), kWatchesPerUid);
+  if (place == nullptr) return call->EndStream(TooManyCalls(kWatchesPerUid));
   std::weak_ptr<WatchCall> weak = call;
   auto poke = [weak] {
     if (auto strong = weak.lock()) strong->Poke();

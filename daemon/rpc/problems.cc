@@ -9,6 +9,7 @@ namespace ubd {
 namespace {
 
 constexpr char kSoleHolder[] = "sole-holder";
+constexpr char kLockOff[] = "no: lock_pages is OFF";
 
 void PoolProblems(const PoolListing& pool, const PoolFacts* facts, std::vector<std::string>& problems) {
   const std::string& name = pool.spec.name;
@@ -27,7 +28,8 @@ void PoolProblems(const PoolListing& pool, const PoolFacts* facts, std::vector<s
                                     ": the clean reserve is empty, so the next grant to another user may wait for "
                                     "fresh memory: end processes that hold old backings, or raise reserve_blocks"));
   }
-  if (absl::StartsWith(facts->locked, "no: ")) {
+  // What the configuration asks for is no problem.
+  if (absl::StartsWith(facts->locked, "no: ") && facts->locked != kLockOff) {
     problems.push_back(absl::StrCat("pool ", name, " is not locked in memory (", facts->locked.substr(4),
                                     "): raise LimitMEMLOCK of the unit, or set lock_pages: OFF to accept it"));
   }

@@ -57,10 +57,10 @@ class ReflectionCall : public Call {
     bool ending = context_.calls.Opened(this).has_value();
     Listen(context_, service_);
     absl::StatusOr<RpcPeer> peer = context_.Identify(server_context_);
-    if (peer.ok()) place_ = context_.streams.Take(absl::StrCat("reflection uid ", peer->uid.value()), kStreamsPerUid);
+    if (peer.ok()) place_ = context_.limits.Take(absl::StrCat("reflection uid ", peer->uid.value()), kStreamsPerUid);
     ub::MutexLock lock(&mu_);
     if (!peer.ok()) return Finish(peer.status());
-    if (place_ == nullptr) return Finish(TooManyStreams(kStreamsPerUid));
+    if (place_ == nullptr) return Finish(TooManyCalls(kStreamsPerUid));
     if (ending) server_context_.TryCancel();
     Read();
   }
@@ -86,7 +86,7 @@ class ReflectionCall : public Call {
   grpc::ServerContext server_context_;
   grpc::ServerAsyncReaderWriter<ServerReflectionResponse, ServerReflectionRequest> stream_;
   ServerReflectionRequest request_;
-  StreamLimiter::Place place_;
+  CallLimiter::Place place_;
   ub::Mutex mu_;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool done_ ABSL_GUARDED_BY(mu_) = false;

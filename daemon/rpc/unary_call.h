@@ -64,6 +64,12 @@ class UnaryCall : public Call {
     lost();
   }
 
+  // Held until the answer is in the caller's hands, or the caller has gone.
+  void Hold(std::shared_ptr<void> place) ABSL_LOCKS_EXCLUDED(mu_) {
+    ub::MutexLock lock(&mu_);
+    place_ = std::move(place);
+  }
+
   void EndStream(const absl::Status&) override {}
 
  protected:
@@ -99,6 +105,7 @@ class UnaryCall : public Call {
   // kDone and kFinish, in any order; after both (or kDone of an unanswered call) the call closes.
   void OnLastTags(Op op, bool ok) ABSL_LOCKS_EXCLUDED(mu_) {
     std::function<void()> lost;
+    std::shared_ptr<void> place;
     bool unanswered = false;
     bool was_lost = false;
     {
@@ -114,10 +121,12 @@ class UnaryCall : public Call {
       unanswered = !finish_started_;
       was_lost = was_lost_ = unanswered || !finish_ok_ || server_context_.IsCancelled();
       lost = std::exchange(lost_, nullptr);
+      place = std::exchange(place_, nullptr);
     }
     if (unanswered) Observe("CANCELLED");
     if (was_lost && lost) lost();
     lost = nullptr;
+    place = nullptr;
     method_->context->calls.Closed(this);
   }
 
@@ -140,6 +149,7 @@ class UnaryCall : public Call {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   bool was_lost_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> lost_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<void> place_ ABSL_GUARDED_BY(mu_);
 };
 
 // Serves one method of a generated AsyncService. `request` is its RequestNAME.

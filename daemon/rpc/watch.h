@@ -24,7 +24,7 @@ class WatchSource : public StreamCall<Req, ub::v1::Event>::Source {
  public:
   // `over` is asked whenever there is no event left.
   using Over = std::function<std::optional<absl::Status>()>;
-  WatchSource(std::unique_ptr<Watcher> watcher, StreamLimiter::Place place, Over over)
+  WatchSource(std::unique_ptr<Watcher> watcher, CallLimiter::Place place, Over over)
       : place_(std::move(place)), watcher_(std::move(watcher)), over_(std::move(over)) {}
 
   std::optional<ub::v1::Event> Next() override {
@@ -44,7 +44,7 @@ class WatchSource : public StreamCall<Req, ub::v1::Event>::Source {
   std::optional<absl::Status> End() override { return end_; }
 
  private:
-  StreamLimiter::Place place_;
+  CallLimiter::Place place_;
   std::unique_ptr<Watcher> watcher_;
   Over over_;
   std::optional<absl::Status> end_;
@@ -57,8 +57,8 @@ template <class Req>
 void StartWatch(const std::shared_ptr<StreamCall<Req, ub::v1::Event>>& call, EventFilter filter,
                 std::pair<std::string, uint32_t> key_and_limit, typename WatchSource<Req>::Over over) {
   auto [key, limit] = std::move(key_and_limit);
-  StreamLimiter::Place place = call->context().streams.Take(key, limit);
-  if (place == nullptr) return call->EndStream(TooManyStreams(limit));
+  CallLimiter::Place place = call->context().limits.Take(key, limit);
+  if (place == nullptr) return call->EndStream(TooManyCalls(limit));
   std::weak_ptr<StreamCall<Req, ub::v1::Event>> weak = call;
   std::unique_ptr<Watcher> watcher = call->context().deps.events.Watch(std::move(filter), [weak] {
     if (auto strong = weak.lock()) strong->Poke();

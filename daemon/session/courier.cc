@@ -50,7 +50,7 @@ absl::Status Courier::Start(std::function<void(uint32_t)> on_peer) {
 
 absl::Status Courier::SendWelcome(absl::Span<const std::byte> frame, int page_fd) {
   // Counted as any other fd in flight; the share of the uid does not hold it up, as sessions are limited in number.
-  const size_t counted = context_->credits.Take(session_, 1).count;
+  const size_t counted = context_->credits.Take(session_, 1) == FdCredits::Wait::kNone ? 1 : 0;
   absl::Status sent;
   {
     ub::MutexLock lock(&mu_);
@@ -144,8 +144,10 @@ void Courier::Pump() {
   DeliveryPtr delivery;
   {
     ub::MutexLock lock(&mu_);
+    if (pumping_) again_ = true;
     if (closed_ || pumping_ || queue_.empty()) return;
     pumping_ = true;
+    again_ = false;
     throttled_ = false;
     delivery = queue_.front();
   }
@@ -158,10 +160,11 @@ void Courier::Pump() {
 }
 
 void Courier::AfterBatch(const DeliveryPtr& delivery, Outcome outcome) {
-  bool closed, more;
+  bool closed, more, again;
   {
     ub::MutexLock lock(&mu_);
     pumping_ = false;
+    again = again_;
     closed = closed_;
     if (!closed && outcome == Outcome::kDone) {
       queue_.pop_front();
@@ -179,6 +182,8 @@ void Courier::AfterBatch(const DeliveryPtr& delivery, Outcome outcome) {
     });
   } else if (outcome != Outcome::kDone && outcome != Outcome::kSent) {
     Throttle(outcome);
+    // An event came while this batch was tried: it may have made the room that was missing.
+    if (again) PumpLater(shared_from_this());
   } else if (more) {
     PumpLater(shared_from_this());
   }
@@ -222,9 +227,10 @@ void Courier::BackOff() {
 
 void Courier::WatchReading() {
   ub::MutexLock lock(&mu_);
-  // Edge-triggered, and Rearm reports the state of now once: a read between the look at the credits and this is not
-  // missed.
-  if (watch_ != 0) context_->loop->Rearm(watch_, kPeerEvents | kReadingEvents);
+  // Edge-triggered, and Rearm reports the state of now, so that a read between the look at the credits and this is not
+  // missed. Not twice: it would report, and so wake the loop, each time.
+  if (watch_ != 0 && !std::exchange(watches_reading_, true))
+    context_->loop->Rearm(watch_, kPeerEvents | kReadingEvents);
 }
 
 void Courier::OnEvents(uint32_t events) {
@@ -244,7 +250,9 @@ void Courier::OnWritable() {
   }
   Pump();
   ub::MutexLock lock(&mu_);
-  if (!closed_ && !throttled_ && !context_->credits.HasWaiters(session_)) context_->loop->Rearm(watch_, kPeerEvents);
+  if (closed_ || throttled_ || pumping_ || context_->credits.HasWaiters(session_)) return;
+  watches_reading_ = false;
+  context_->loop->Rearm(watch_, kPeerEvents);
 }
 
 bool Courier::Close(std::function<void()> on_taken) {

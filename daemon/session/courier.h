@@ -117,7 +117,9 @@ class Courier : public std::enable_shared_from_this<Courier> {
   absl::Duration back_off_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;
+  bool again_ ABSL_GUARDED_BY(mu_) = false;  // somebody wanted to pump meanwhile
   bool throttled_ ABSL_GUARDED_BY(mu_) = false;
+  bool watches_reading_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t deliveries_ ABSL_GUARDED_BY(mu_) = 0;
   size_t look_for_ended_at_ ABSL_GUARDED_BY(mu_);
   std::deque<DeliveryPtr> queue_ ABSL_GUARDED_BY(mu_);

@@ -54,11 +54,12 @@ Courier::Outcome Courier::SendBatch(Delivery& delivery) {
     delivery.pin = *std::move(pin);
     delivery.pinned = true;
   }
-  FdCredits::Answer credit = context_->credits.Take(session_, std::min(left, ub::wire::kMaxFdsPerFrame));
-  if (credit.count == 0) return credit.wait == FdCredits::Wait::kUid ? Outcome::kUidWait : Outcome::kOwnWait;
-  absl::StatusOr<std::vector<ub::UniqueFd>> fds = OpenFds(delivery, credit.count);
+  const size_t count = std::min(left, ub::wire::kMaxFdsPerFrame);
+  const FdCredits::Wait wait = context_->credits.Take(session_, count);
+  if (wait != FdCredits::Wait::kNone) return wait == FdCredits::Wait::kUid ? Outcome::kUidWait : Outcome::kOwnWait;
+  absl::StatusOr<std::vector<ub::UniqueFd>> fds = OpenFds(delivery, count);
   const size_t opened = fds.ok() ? fds->size() : 0;
-  if (opened < credit.count) context_->credits.Unsent(session_, credit.count - opened);
+  if (opened < count) context_->credits.Unsent(session_, count - opened);
   if (fds.ok()) return SendFds(delivery, *fds);
   // No descriptor or no memory now is no reason to end a lease.
   return fds.status().code() == absl::StatusCode::kResourceExhausted ? Outcome::kBackOff : Fail(delivery, fds.status());

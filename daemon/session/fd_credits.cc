@@ -54,28 +54,26 @@ bool FdCredits::RefreshLocked(Account& account) {
   return true;
 }
 
-FdCredits::Answer FdCredits::Take(SessionId session, size_t wanted) {
+FdCredits::Wait FdCredits::Take(SessionId session, size_t wanted) {
   ub::MutexLock lock(&mu_);
   auto it = accounts_.find(session);
-  if (it == accounts_.end()) return {0, Wait::kOwn};
+  if (it == accounts_.end()) return Wait::kOwn;
   Account& account = it->second;
   UidAccount& uid = uids_.find(account.uid)->second;
   const uint64_t share = ShareLocked();
   auto room = [](uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; };
-  if (account.reserved + account.sent + wanted > kPerSession || uid.total + wanted > share) RefreshLocked(account);
-  const uint64_t own = room(kPerSession, account.reserved + account.sent);
-  if (own == 0) return {0, Wait::kOwn};
-  if (uid.total + std::min<uint64_t>(wanted, own) > share) {
+  RefreshLocked(account);
+  if (wanted > room(kPerSession, account.reserved + account.sent)) return Wait::kOwn;
+  if (wanted > room(share, uid.total)) {
     for (SessionId other : uid.sessions) RefreshLocked(accounts_.find(other)->second);
   }
-  const uint64_t count = std::min<uint64_t>({wanted, own, room(share, uid.total)});
-  if (count == 0) {
+  if (wanted > room(share, uid.total)) {
     uid.waiting.insert(session);
-    return {0, Wait::kUid};
+    return Wait::kUid;
   }
-  account.reserved += count;
-  uid.total += count;
-  return {count, Wait::kNone};
+  account.reserved += wanted;
+  uid.total += wanted;
+  return Wait::kNone;
 }
 
 void FdCredits::Sent(SessionId session, size_t count) {

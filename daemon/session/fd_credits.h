@@ -35,13 +35,11 @@ class FdCredits {
   void Open(SessionId session, Uid uid, int lifeline);
   void Close(SessionId session);
 
+  // For whose reading to wait.
   enum class Wait { kNone, kOwn, kUid };
-  struct Answer {
-    size_t count = 0;         // may be sent now; the caller says Sent or Unsent for each
-    Wait wait = Wait::kNone;  // where count is 0: for whose reading to wait
-  };
-  // With kUid the session is remembered until Waiters returns it.
-  Answer Take(SessionId session, size_t wanted);
+  // Reserves `wanted` (at most kPerSession), all or none: a grant that fits into one frame is not torn. The caller says
+  // Sent or Unsent for each. With kUid the session is remembered until Waiters returns it.
+  Wait Take(SessionId session, size_t wanted);
   void Sent(SessionId session, size_t count);
   void Unsent(SessionId session, size_t count);
 

@@ -126,19 +126,9 @@ absl::Status SetAccess(const std::string& path, std::optional<gid_t> group, cons
   return absl::OkStatus();
 }
 
-// The temporary name may be too long for an address where the final one is not; then it is reached through its
-// directory.
 absl::StatusOr<UniqueFd> BindAt(const std::string& path, int type) {
   absl::StatusOr<sockaddr_un> address = AddressOf(path);
-  UniqueFd dir;
-  if (!address.ok()) {
-    const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return address.status();
-    dir.reset(::open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!dir.valid()) return ErrnoError(errno, absl::StrCat("opening the directory of ", path));
-    address = AddressOf(absl::StrCat("/proc/self/fd/", dir.get(), path.substr(slash)));
-    if (!address.ok()) return address.status();
-  }
+  if (!address.ok()) return address.status();
   UniqueFd fd(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoError(errno, "making a socket");
   // bind gives the file the mode of the socket's own inode: none, whatever the umask of the process.
@@ -149,11 +139,23 @@ absl::StatusOr<UniqueFd> BindAt(const std::string& path, int type) {
   return fd;
 }
 
-// A name beside `path` that nobody has.
+// Binds a name beside `path` that nobody has, and says which. Tools show a socket by the name it was bound to, so that
+// is the final one and a number; where it would be too long for an address, a short one, reached through its directory.
 absl::StatusOr<UniqueFd> BindBeside(const std::string& path, int type, std::string& name) {
+  const size_t slash = path.rfind('/');
+  const std::string dir_path = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  UniqueFd dir(::open(dir_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid()) return ErrnoError(errno, absl::StrCat("opening the directory of ", path));
   for (int i = 0; i < 64; ++i) {
-    name = absl::StrCat(path, ".", ::getpid() % 100000 + i);
-    absl::StatusOr<UniqueFd> fd = BindAt(name, type);
+    const int number = ::getpid() % 100000 + i;
+    name = absl::StrCat(path, ".", number);
+    std::string bind_to = name;
+    if (!AddressOf(name).ok()) {
+      const std::string shorter = absl::StrCat(".ubd.", number);
+      name = absl::StrCat(dir_path, slash == std::string::npos ? "/" : "", shorter);
+      bind_to = absl::StrCat("/proc/self/fd/", dir.get(), "/", shorter);
+    }
+    absl::StatusOr<UniqueFd> fd = BindAt(bind_to, type);
     if (fd.ok() || ub::DetailOf(fd.status(), "errno") != absl::StrCat(EADDRINUSE)) return fd;
   }
   return Foreign(name, "in the way of a new socket");

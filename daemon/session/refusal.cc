@@ -1,5 +1,7 @@
 #include "daemon/session/refusal.h"
 
+#include <sys/socket.h>
+
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,12 @@
 #include "proto/wire/version.h"
 
 namespace ubd {
+namespace {
+
+// An honest client has sent one Hello; a hostile one may be reset.
+constexpr int kMostUnread = 8;
+
+}  // namespace
 
 void SendRefuse(int lifeline, const absl::Status& why) {
   auto frame = ub::wire::NewFrame<ub::wire::Refuse>();
@@ -18,6 +26,12 @@ void SendRefuse(int lifeline, const absl::Status& why) {
   ub::wire::SetText(frame.reason, ub::ReasonName(ub::ReasonOf(why)));
   ub::wire::SetText(frame.text, std::string_view(why.message().data(), why.message().size()));
   (void)ub::wire::SendPacket(lifeline, ub::wire::AsBytes(frame), {});
+  // A socket that is closed with something unread resets its peer, which then reads ECONNRESET instead of the frame.
+  // So: nothing more comes in, and what is there is thrown away (fds too, as there is no room for them).
+  ::shutdown(lifeline, SHUT_RDWR);
+  char ignored = 0;
+  for (int i = 0; i<kMostUnread&& ::recv(lifeline, &ignored, 1, MSG_DONTWAIT)> 0; ++i) {
+  }
 }
 
 absl::Status VersionRefusal(uint32_t theirs) {

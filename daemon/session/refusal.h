@@ -6,7 +6,7 @@
 
 namespace ubd {
 
-// Sends a Refuse frame; best effort, never blocks. The caller hangs up.
+// Sends a Refuse frame, best effort, and shuts the socket down. Never blocks. The caller closes it.
 void SendRefuse(int lifeline, const absl::Status& why);
 
 // What a client of protocol `theirs` is told: both versions, and which side must be replaced or restarted.

@@ -78,6 +78,7 @@ class JournalSink : public FieldSink {
   void log(const spdlog::details::log_msg& msg) override {
     std::vector<std::string> entry = JournalEntry(Priority(msg), TextOf(msg), CurrentSideChannel());
     std::vector<iovec> parts;
+    parts.reserve(entry.size());
     for (std::string& field : entry) parts.push_back({field.data(), field.size()});
     if (sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) < 0) fallback_.log(msg);
   }

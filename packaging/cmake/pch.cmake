@@ -1,5 +1,6 @@
 # ubd_use_grpc_pch(TARGET...): lets targets that include gRPC share one precompiled header, which halves their build time. One for libraries
-# and one for programs, since their code models differ. Targets that do not exist in this build are passed over.
+# and one for programs, since their code models differ. Targets that do not exist in this build are passed
+# over, and so are those with a precompiled header of their own.
 if(UBD_RPC)
   file(WRITE ${CMAKE_BINARY_DIR}/pch/pch.cc "int main() {}\n")
   add_library(ubd_pch_library STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch/pch.cc)
@@ -17,6 +18,10 @@ endif()
 function(ubd_use_grpc_pch)
   foreach(target ${ARGN})
     if(NOT TARGET ${target} OR NOT UBD_RPC)
+      continue()
+    endif()
+    get_target_property(own ${target} PRECOMPILE_HEADERS)
+    if(own)
       continue()
     endif()
     get_target_property(type ${target} TYPE)

@@ -1,5 +1,6 @@
 #include "proto/wire/error.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -11,7 +12,8 @@
 namespace ub {
 namespace {
 
-// The payload is reason, then name and value in turn, each ended by a NUL: none of them can hold one.
+// The payload is reason, then name and value in turn, each ended by a NUL. A NUL within one of them (values come from
+// outside) becomes a '?', or it could forge another detail.
 constexpr char kPayloadUrl[] = "ub/error";
 
 struct Named {
@@ -58,6 +60,13 @@ constexpr auto kNames = std::to_array<Named>({
     {Reason::kKernelRefused, "KERNEL_REFUSED"},
     {Reason::kMalformedFrame, "MALFORMED_FRAME"},
 });
+
+void Append(std::string& payload, std::string_view part) {
+  size_t start = payload.size();
+  payload.append(part);
+  std::replace(payload.begin() + static_cast<std::ptrdiff_t>(start), payload.end(), '\0', '?');
+  payload.push_back('\0');
+}
 
 std::string Flat(const absl::Status& status) {
   auto payload = status.GetPayload(kPayloadUrl);
@@ -107,11 +116,11 @@ Reason ReasonFromName(std::string_view name) {
 
 absl::Status MakeError(absl::StatusCode code, Reason reason, std::string_view message, ErrorDetails details) {
   absl::Status status(code, absl::string_view(message.data(), message.size()));
-  std::string payload(ReasonName(reason));
-  payload.push_back('\0');
+  std::string payload;
+  Append(payload, ReasonName(reason));
   for (const auto& [name, value] : details) {
-    payload.append(name).push_back('\0');
-    payload.append(value).push_back('\0');
+    Append(payload, name);
+    Append(payload, value);
   }
   status.SetPayload(kPayloadUrl, absl::Cord(std::move(payload)));
   return status;

@@ -1,23 +1,15 @@
-// The one mutex of the project: absl::Mutex with clang's thread-safety annotations. In a ThreadSanitizer build it also tells the sanitizer
-// what it does: a distribution's libabsl is not instrumented, and without this every lock would look like none.
+// The one mutex of the project: std::mutex with clang's thread-safety annotations, and a condition variable whose timed
+// waits run on the monotonic clock. (absl::CondVar of Debian 12 turns a timeout into a point on the wall clock: set
+// that back by an hour, and the wait is an hour longer.) ThreadSanitizer understands both without help.
 #ifndef UB_WIRE_MUTEX_H_
 #define UB_WIRE_MUTEX_H_
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define UB_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UB_TSAN 1
-#endif
-#endif
-
-#ifdef UB_TSAN
-#include <sanitizer/tsan_interface.h>
-#endif
 
 namespace ub {
 
@@ -27,31 +19,13 @@ class ABSL_LOCKABLE Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
-    mu_.Lock();
-    Acquired();
-  }
-  void Unlock() ABSL_UNLOCK_FUNCTION() {
-    Releasing();
-    mu_.Unlock();
-  }
-  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
-    if (!mu_.TryLock()) return false;
-    Acquired();
-    return true;
-  }
-  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() { mu_.AssertHeld(); }
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
+  void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
+  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mu_.try_lock(); }
 
  private:
   friend class CondVar;
-#ifdef UB_TSAN
-  void Acquired() { __tsan_acquire(this); }
-  void Releasing() { __tsan_release(this); }
-#else
-  void Acquired() {}
-  void Releasing() {}
-#endif
-  absl::Mutex mu_;
+  std::mutex mu_;
 };
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
@@ -69,22 +43,27 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 class CondVar {
  public:
   void Wait(Mutex* mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    mu->Releasing();
-    cv_.Wait(&mu->mu_);
-    mu->Acquired();
+    Adopted lock(mu);
+    cv_.wait(lock.lock);
   }
   // True when the timeout passed without a signal. Measured on the monotonic clock.
   bool WaitWithTimeout(Mutex* mu, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    mu->Releasing();
-    bool timed_out = cv_.WaitWithTimeout(&mu->mu_, timeout);
-    mu->Acquired();
-    return timed_out;
+    Adopted lock(mu);
+    // A year is for ever, and far from overflowing the clock.
+    auto bounded = absl::ToChronoNanoseconds(timeout < absl::Hours(8760) ? timeout : absl::Hours(8760));
+    return cv_.wait_until(lock.lock, std::chrono::steady_clock::now() + bounded) == std::cv_status::timeout;
   }
-  void Signal() { cv_.Signal(); }
-  void SignalAll() { cv_.SignalAll(); }
+  void Signal() { cv_.notify_one(); }
+  void SignalAll() { cv_.notify_all(); }
 
  private:
-  absl::CondVar cv_;
+  // Lends the held mutex to the standard condition variable and takes it back still held.
+  struct Adopted {
+    explicit Adopted(Mutex* mu) : lock(mu->mu_, std::adopt_lock) {}
+    ~Adopted() { lock.release(); }
+    std::unique_lock<std::mutex> lock;
+  };
+  std::condition_variable cv_;
 };
 
 }  // namespace ub

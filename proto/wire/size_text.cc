@@ -1,6 +1,7 @@
 #include "proto/wire/size_text.h"
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <limits>
 
@@ -28,7 +29,8 @@ std::string Hint(std::string_view unit) {
   std::string_view letters = "KMGT";
   char first = unit.empty() ? '\0' : static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
   if (letters.find(first) != std::string_view::npos && unit.size() <= 3) {
-    return absl::StrCat("\"", std::string(unit), "\" is no unit here; write ", std::string(1, first), "iB (a power of 1024)");
+    return absl::StrCat("\"", std::string(unit), "\" is no unit here; write ", std::string(1, first),
+                        "iB (a power of 1024)");
   }
   return "write a whole number with KiB, MiB, GiB or TiB, or plain bytes";
 }
@@ -53,7 +55,8 @@ absl::StatusOr<Bytes> ParseSize(std::string_view text) {
 
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text) {
   absl::Duration parsed;
-  if (!absl::ParseDuration(absl::string_view(text.data(), text.size()), &parsed) || parsed < absl::ZeroDuration()) {
+  if (!absl::ParseDuration(absl::string_view(text.data(), text.size()), &parsed) || parsed < absl::ZeroDuration() ||
+      parsed == absl::InfiniteDuration()) {
     return Bad("duration", text, "write a number and a unit, such as 250ms, 30s, 5m or 2h");
   }
   return parsed;

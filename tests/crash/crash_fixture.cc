@@ -21,11 +21,11 @@ std::string ParamName(const ::testing::TestParamInfo<const char*>& param) {
   return name;
 }
 
-void CrashTest::StartDaemon(uint64_t reserve, bool open_to_all) {
+void CrashTest::StartDaemon(uint64_t reserve, bool open_to_all, const std::string& more) {
   DaemonOptions options;
   options.config = absl::StrCat("pool { name: \"p\" block_size: \"2MiB\" blocks: ", kBlocks,
                                 " page_size: \"4KiB\" reserve_blocks: ", reserve, " }\n",
-                                open_to_all ? "socket { group: \"nogroup\" }\n" : "");
+                                open_to_all ? "socket { group: \"nogroup\" }\n" : "", more);
   options.open_to_all = open_to_all;
   auto daemon = DaemonProcess::Start(options);
   ASSERT_TRUE(daemon.ok()) << daemon.status();

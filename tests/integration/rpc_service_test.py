@@ -22,7 +22,8 @@ def voluntary_switches(pid):
     """Wake-ups so far by thread: {tid: (name, count)}."""
     counts = {}
     for path in glob.glob(f"/proc/{pid}/task/*/status"):
-        fields = dict(line.split(":\t", 1) for line in open(path).read().splitlines() if ":\t" in line)
+        with open(path) as file:
+            fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
         counts[path.split("/")[4]] = (fields["Name"].strip(), int(fields["voluntary_ctxt_switches"]))
     return counts
 
@@ -163,11 +164,8 @@ class Watchdog(UbdTest):
 
 class PassedSockets(UbdTest):
     def start_with(self, daemon, sockets, names):
-        def pass_sockets():
-            os.environ["LISTEN_PID"] = str(os.getpid())
-
         os.mkdir(daemon.dir, 0o755)
-        # Python closes and renumbers as little as it can: dup2 by hand in the child, then exec with the pid in the environment.
+        # By hand: LISTEN_PID must be the pid of the very process that becomes ubd.
         pid = os.fork()
         if pid == 0:
             os.dup2(daemon.log.fileno(), 1)
@@ -178,7 +176,6 @@ class PassedSockets(UbdTest):
                 os.dup2(fd, 3 + i, inheritable=True)
             env = dict(daemon.env, LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(sockets)), LISTEN_FDNAMES=names)
             os.execve(UBD, [UBD, "--config", daemon.config_path, "--runtime-dir", daemon.dir], env)
-        del pass_sockets
         return pid
 
     def test_both_sockets_are_used_and_left_alone_at_the_end(self):
@@ -203,6 +200,8 @@ class PassedSockets(UbdTest):
             self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
             self.assertTrue(os.path.exists(f"{daemon.home}/sockets/ubd.sock"))
             self.assertTrue(os.path.exists(f"{daemon.home}/sockets/lifeline.sock"))
+            rpc.close()
+            lifeline.close()
 
     def test_wrong_socket_is_refused_by_name(self):
         with Daemon(start=False) as daemon:
@@ -212,6 +211,7 @@ class PassedSockets(UbdTest):
             pid = self.start_with(daemon, [internet], "strange.socket")
             self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 1)
             self.assertIn("strange.socket", daemon.log_text())
+            internet.close()
 
 
 class Reload(UbdTest):
@@ -292,17 +292,22 @@ class Stop(UbdTest):
             other.bind(path)
             self.assertEqual(daemon.stop(), 0)
             self.assertTrue(os.path.exists(path))
+            other.close()
 
 
 class Idle(UbdTest):
     SECONDS = 20
 
     def test_idle_daemon_hardly_wakes_up(self):
-        with Daemon() as daemon:
+        # The look at silent connections, once for each, is over before the measurement starts.
+        with Daemon(SMALL_POOL + 'session { handshake_timeout: "1s" }\n') as daemon:
             with daemon.lifeline() as lifeline, daemon.client(lifeline.token) as client:
+                # Calls with all kinds of deadlines first: the timers that they leave behind count.
+                for i in range(300):
+                    client.call("ub.v1.Broker/Ping", timeout=0.5 + i / 100)
                 stream = client.call("ub.v1.Broker/Watch", timeout=60)
                 next(stream)
-                time.sleep(2)  # what the start left to do is done
+                time.sleep(5)
                 before = voluntary_switches(daemon.process.pid)
                 threading.Event().wait(self.SECONDS)
                 after = voluntary_switches(daemon.process.pid)

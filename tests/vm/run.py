@@ -15,13 +15,14 @@ import os
 import pathlib
 import re
 import select
+import socket
 import subprocess
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TROUBLE = re.compile(r"(Kernel panic|\bOops\b|BUG: |WARNING: CPU|INFO: task .* blocked for more than|general protection fault)")
-MARK = re.compile(r"UBD-GUEST: (begin|end|done|boot failed)(?: (\S+))?(?: (\d+))?")
+MARK = re.compile(r"UBD-GUEST: (begin|end|done|pause|boot failed)(?: (\S+))?(?: (\d+))?")
 
 
 def kernel_dir():
@@ -53,9 +54,10 @@ def qemu_command(boot, build, results, kernel, shell=False):
 
 
 class Console:
-    """Follows the guest's console: which case runs, and what the kernel complains about."""
+    """Follows the guest's console: which case runs, what the kernel complains about, and when a case wants the machine to stand still."""
 
     def __init__(self, results):
+        self.monitor = results / "monitor.sock"
         self.log = open(results / "console.log", "w", encoding="utf-8", errors="replace")
         self.case = None
         self.done = False
@@ -72,10 +74,22 @@ class Console:
             self.case = None
         elif mark and mark[1] == "done":
             self.done = True
+        elif mark and mark[1] == "pause":
+            self.pause(int(mark[2]))
         elif mark:
             self.boot_error = text
         elif TROUBLE.search(text):
             self.complaints.setdefault(self.case or "boot", []).append(text.strip())
+
+
+    def pause(self, seconds):
+        for command, rest in (("stop", seconds), ("cont", 0)):
+            with socket.socket(socket.AF_UNIX) as monitor:
+                monitor.connect(str(self.monitor))
+                monitor.recv(4096)
+                monitor.sendall(command.encode() + b"\n")
+                monitor.recv(4096)
+            time.sleep(rest)  # how long the machine is to stand still
 
 
 def follow(process, console, silence, deadline):

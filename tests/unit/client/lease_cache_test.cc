@@ -79,6 +79,14 @@ TEST_F(LeaseCacheTest, RecalledLeaseServed) {
   EXPECT_EQ(cache.cached_bytes(), Bytes());
 }
 
+TEST_F(LeaseCacheTest, LeaseOfAnEndedSessionServed) {
+  LeaseCache cache(&words_, Bytes(UINT64_MAX));
+  Put(cache, Make(1));
+  registry_.EndAll(LeaseEnd::kDisconnected);
+  EXPECT_EQ(cache.Take("p", Bytes(1), &dead_), nullptr);
+  EXPECT_EQ(dead_.size(), 1u);
+}
+
 TEST_F(LeaseCacheTest, KeptWhileSomebodyWaits) {
   LeaseCache cache(&words_, Bytes(UINT64_MAX));
   page_.page().header.pressure.store(1);
@@ -96,6 +104,14 @@ TEST_F(LeaseCacheTest, WordOfTheNextLeaseOverwritten) {
   EXPECT_EQ(lease->ended(), LeaseEnd::kRevoked);
   EXPECT_EQ(cache.Put(lease, &give_back_, &dead_), LeaseCache::Kept::kEnded);
   EXPECT_EQ(page_.page().words[0].word.load(), wire::PackWord(wire::WordState::kBusy, 999));
+}
+
+TEST_F(LeaseCacheTest, SharedLeaseTakenForRevoked) {
+  std::unique_ptr<LeaseImpl> lease = Make(1);
+  lease->MarkShared();
+  page_.Busy(0, 999);  // the daemon takes the word of a shared lease away
+  EXPECT_EQ(lease->ended(), LeaseEnd::kNot);
+  EXPECT_FALSE(lease->cacheable());
 }
 
 TEST_F(LeaseCacheTest, LimitExceeded) {

@@ -46,17 +46,22 @@ TEST(ConfigFaults, ATypoInAKeyDoesNothingSilently) {
   EXPECT_THAT(FaultsInPool("blokcs: 9"),
               ElementsAre("f:2:1: unknown key \"blokcs\" in pool; did you mean \"blocks\"?"));
   EXPECT_THAT(FaultsAfterPool("sesion { }"),
-              ElementsAre("f:2:1: unknown key \"sesion\" in the top level; did you mean \"session\"?"));
+              ElementsAre("f:2:1: unknown key \"sesion\" at the top level; did you mean \"session\"?"));
   EXPECT_THAT(FaultsAfterPool("zzzzzzzz: 1"),
-              ElementsAre(AllOf(StartsWith("f:2:1: unknown key \"zzzzzzzz\" in the top level; "
+              ElementsAre(AllOf(StartsWith("f:2:1: unknown key \"zzzzzzzz\" at the top level; "
                                            "valid keys are pool, socket, quota"))));
+}
+
+TEST(ConfigFaults, AWordTooLongOrTooShortIsRecognised) {
+  EXPECT_THAT(FaultsAfterPool("log { level: WARNING }"), ElementsAre(HasSubstr("did you mean WARN?")));
+  EXPECT_THAT(FaultsAfterPool("sess { }"), ElementsAre(HasSubstr("did you mean \"session\"?")));
 }
 
 TEST(ConfigFaults, AKeyInTheWrongSectionIsSentHome) {
   EXPECT_THAT(FaultsAfterPool("handshake_timeout: \"1s\""),
-              ElementsAre("f:2:1: unknown key \"handshake_timeout\" in the top level; it belongs in session"));
+              ElementsAre("f:2:1: unknown key \"handshake_timeout\" at the top level; it belongs in session"));
   EXPECT_THAT(FaultsInPool("metrics { listen: \"127.0.0.1:1\" }"),
-              ElementsAre("f:2:1: unknown key \"metrics\" in pool; it belongs in the top level"));
+              ElementsAre("f:2:1: unknown key \"metrics\" in pool; it belongs at the top level"));
   EXPECT_THAT(FaultsAfterPool("quota { limit: \"1GiB\" }"),
               ElementsAre("f:2:9: unknown key \"limit\" in quota; it belongs in quota.uid"));
 }
@@ -65,7 +70,7 @@ TEST(ConfigFaults, AKeyGivenTwiceDoesNotOverwriteSilently) {
   EXPECT_THAT(FaultsInPool("  page_size: \"auto\"\n  page_size: \"4KiB\""),
               ElementsAre("f:3:3: \"page_size\" given twice in pool; first at 2:3, keep one"));
   EXPECT_THAT(FaultsAfterPool("log { }\nlog { }"),
-              ElementsAre("f:3:1: \"log\" given twice in the top level; first at 2:1, keep one"));
+              ElementsAre("f:3:1: \"log\" given twice at the top level; first at 2:1, keep one"));
 }
 
 TEST(ConfigFaults, AllFaultsOfAFileAreToldAtOnce) {
@@ -150,7 +155,7 @@ TEST(ConfigFaults, OtherSpellings) {
   EXPECT_THAT(FaultsAfterPool("socket: \"x\""),
               ElementsAre(StartsWith("f:2:9: \"socket\" is a section; write socket { … }")));
   EXPECT_THAT(FaultsAfterPool("[ub.v1.thing]: 3"),
-              ElementsAre(StartsWith("f:2:1: expected a key of the top level, not \"[\"")));
+              ElementsAre(StartsWith("f:2:1: expected a key at the top level, not \"[\"")));
   EXPECT_THAT(FaultsAfterPool("1: 3"), ElementsAre(StartsWith("f:2:1: expected a key")));
   EXPECT_THAT(FaultsAfterPool("log { level: INFO };;"), SizeIs(1));
   EXPECT_THAT(FaultsAfterPool(std::string("log { }\0 }", 10)), SizeIs(::testing::Ge(1)));

@@ -74,13 +74,12 @@ void FakeWords::Drop(SessionId session, uint32_t word, Generation generation) {
 }
 
 bool FakeWords::TryRecall(SessionId session, uint32_t word, Generation generation) {
-  ++looks;
-  if (!pressure) ++scans_without_pressure;
+  ++tries;
+  if (!pressure) ++tries_without_pressure;
   return ub::wire::TryRecall(WordOf(session, word), generation.value());
 }
 
 bool FakeWords::IsIdle(SessionId session, uint32_t word, Generation generation) {
-  ++looks;
   return WordOf(session, word).word.load() == PackWord(WordState::kIdle, generation.value());
 }
 

@@ -73,8 +73,8 @@ class FakeWords : public LeaseWords {
   uint32_t words_per_session = 8;
   std::atomic<bool> pressure = false;
   std::atomic<int> pressure_changes = 0;
-  int scans_without_pressure = 0;  // of TryRecall
-  int looks = 0;                   // TryRecall and IsIdle
+  int tries_without_pressure = 0;
+  int tries = 0;  // calls of TryRecall
 
  private:
   ub::wire::LeaseWord& WordOf(SessionId session, uint32_t word);

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,17 +33,31 @@ void ChangeHugePages(int64_t delta) {
   ::close(lock);
 }
 
+constexpr char kInner[] = "UBD_MEMORY_TEST_INNER";
+
+volatile pid_t g_child = 0;
+
+// So that a stopped run ends its child, and then gives the pages back.
+void StopChild(int) { ::kill(g_child, SIGKILL); }
+
 // Runs this program again as `uid`; an exec, since a mere setresuid would leave /proc/self to root.
 int RunAs(unsigned uid, const std::vector<char*>& arguments) {
   pid_t child = ::fork();
   if (child == 0) {
+    ::setenv(kInner, "1", 1);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::setgroups(0, nullptr) != 0 || ::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0) ::_exit(70);
+    if (uid != 0 &&
+        (::setgroups(0, nullptr) != 0 || ::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0)) {
+      ::_exit(70);
+    }
     ::execv("/proc/self/exe", arguments.data());
     ::_exit(71);
   }
+  if (child < 0) return 72;
+  g_child = child;
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, StopChild);
   int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) return 72;
+  if (::waitpid(child, &status, 0) != child) return 73;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -59,14 +75,12 @@ int main(int argc, char** argv) {
     std::puts("skipped: only root can run the tests as another user");
     return 77;
   }
-  if (root) ChangeHugePages(kSetAside);
-  int code = 0;
-  if (uid != 0) {
-    code = RunAs(uid, arguments);
-  } else {
-    ::testing::InitGoogleTest(&argc, argv);
-    code = RUN_ALL_TESTS();
+  if (root && ::getenv(kInner) == nullptr) {
+    ChangeHugePages(kSetAside);
+    int code = RunAs(uid, arguments);
+    ChangeHugePages(-kSetAside);
+    return code;
   }
-  if (root) ChangeHugePages(-kSetAside);
-  return code;
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
 }

@@ -52,6 +52,12 @@ TEST(FindProblems, RetiredAndEmptyReserveAndUnlocked) {
               ElementsAre(HasSubstr("3 old backings"), HasSubstr("reserve is empty"), HasSubstr("memlock limit 8MiB")));
 }
 
+TEST(FindProblems, WhatTheConfigurationAsksForIsNoProblem) {
+  ProblemSources sources = Healthy();
+  sources.facts[0].locked = "no: lock_pages is OFF";
+  EXPECT_THAT(FindProblems(sources), IsEmpty());
+}
+
 TEST(FindProblems, DrainingAndStoppingAreToldApart) {
   ProblemSources sources = Healthy();
   sources.totals.draining = true;

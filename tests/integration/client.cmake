@@ -1,0 +1,16 @@
+# libub against the real daemon, and as other programs use it.
+add_executable(client_actor client_actor.cc)
+target_link_libraries(client_actor PRIVATE ub)
+
+ubd_test(client_lease_test integration SOURCES client_lease_test.cc LINK ub ubd_raw_client)
+target_compile_definitions(client_lease_test PRIVATE CLIENT_ACTOR="$<TARGET_FILE:client_actor>"
+  EXAMPLES_DIR="$<TARGET_FILE_DIR:hello_lease>")
+add_dependencies(client_lease_test client_actor ubd hello_lease share_between_processes)
+set_tests_properties(client_lease_test PROPERTIES TIMEOUT 300)
+ubd_use_grpc_pch(client_actor client_lease_test)
+
+# A program outside the tree, with find_package and with pkg-config.
+add_test(NAME client_install_test COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${CMAKE_BINARY_DIR} -DSOURCE_DIR=${CMAKE_SOURCE_DIR}
+  -DCXX=${CMAKE_CXX_COMPILER} "-DFLAGS=$<$<BOOL:${UBD_SANITIZE}>:-fsanitize=${UBD_SANITIZE}>"
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/client_install_test.cmake)
+set_tests_properties(client_install_test PROPERTIES LABELS integration TIMEOUT 300)

@@ -1,0 +1,334 @@
+// Thousands of random steps against a small model of what must be true: who had which backing, what is in use, who came
+// first. Every step is followed by all checks, so the first wrong step is the one that is reported. The seed is in the
+// failure's trace.
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/unit/core/rig.h"
+
+namespace ubd {
+namespace {
+
+constexpr uint32_t kBlocks = 10;
+constexpr int kUids = 3;
+
+struct Call {
+  SessionId session;
+  uint64_t request = 0;
+  uint64_t order = 0;  // of first asking
+  uint64_t blocks = 0;
+  ClaimId claim = 0;
+  int calls = 0;
+  bool waiting = false;
+};
+using CallPtr = std::shared_ptr<Call>;
+
+struct Held {
+  SessionId owner;
+  Grant grant;
+  std::set<SessionId> shares;
+};
+
+class Model {
+ public:
+  explicit Model(uint32_t seed) : rng_(seed), rig_(OnePool(kBlocks), Limits()) {
+    for (int uid = 0; uid < kUids; ++uid) Open(UidOf(uid));
+  }
+
+  void Step() {
+    uint32_t dice = rng_() % 64;
+    if (dice < 16) return Ask();
+    if (dice < 24) return ReleaseOne();
+    if (dice < 36) return MemoryStep();
+    if (dice < 40) return PinStep();
+    if (dice < 44) return ShareStep();
+    if (dice < 48) return CacheStep();
+    if (dice < 51) return GiveUp();
+    if (dice < 54) return Retry();
+    if (dice < 57) return LetGo();
+    if (dice < 58) return Kill();
+    if (dice < 59) return Operate();
+    rig_.Pass(absl::Milliseconds(static_cast<int64_t>(rng_() % 400)));
+  }
+
+  void CheckAll() {
+    ASSERT_EQ(rig_.broker->CheckInvariants(), absl::OkStatus());
+    // Every session's account, counted anew from what the model knows.
+    std::map<Uid, uint64_t> used;
+    std::map<BlockId, LeaseId> owners;
+    for (const LeaseListing& lease : rig_.broker->Leases(kAdmin)) used[lease.holders[0].uid] += lease.blocks;
+    for (const auto& [block, charge] : rig_.memory.retired) {
+      for (Uid uid : charge) ++used[uid];
+    }
+    for (const CallPtr& call : calls_) {
+      if (call->waiting && call->calls == 0) used[sessions_.at(call->session)] += call->blocks;
+    }
+    for (const SessionListing& session : rig_.broker->Sessions(kAdmin)) {
+      ASSERT_EQ(session.uid_bytes, kBlock * used[session.facts.uid]) << "uid " << session.facts.uid;
+    }
+    ASSERT_EQ(rig_.Pool().retired, rig_.memory.retired.size());
+  }
+
+  // Everybody goes: everything must come back, and every call must have been answered once.
+  void Finish() {
+    pins_.clear();
+    while (!sessions_.empty()) CloseOne(sessions_.begin()->first);
+    rig_.memory.Finish(*rig_.broker);
+    LetGo();
+    EXPECT_EQ(rig_.Pool().free, kBlocks);
+    EXPECT_EQ(rig_.broker->Totals().leases, 0u);
+    for (const CallPtr& call : calls_) EXPECT_EQ(call->calls, 1) << "request " << call->request;
+  }
+
+  int grants() const { return grants_; }
+
+ private:
+  static BrokerLimits Limits() {
+    BrokerLimits limits;
+    limits.default_per_uid = kBlock * 7;
+    limits.default_per_session = kBlock * 6;
+    return limits;
+  }
+  Uid UidOf(int i) const { return Uid(static_cast<uint32_t>(1001 + i)); }
+
+  void Open(Uid uid) { sessions_[rig_.Open(uid)] = uid; }
+
+  template <class Map>
+  auto Pick(Map& map) {
+    return std::next(map.begin(), static_cast<int64_t>(rng_() % map.size()));
+  }
+
+  void Ask() {
+    if (sessions_.size() < 8 && rng_() % 4 == 0) Open(UidOf(static_cast<int>(rng_() % kUids)));
+    auto call = std::make_shared<Call>();
+    call->session = Pick(sessions_)->first;
+    call->request = next_request_++;
+    call->order = call->request;
+    call->blocks = 1 + rng_() % 5;
+    Send(call);
+  }
+
+  void Retry() {
+    if (calls_.empty()) return;
+    const Call& old = *calls_[calls_.size() - 1 - rng_() % std::min<size_t>(calls_.size(), 20)];
+    if (!sessions_.contains(old.session)) return;
+    auto call = std::make_shared<Call>(old);
+    call->calls = 0;
+    call->waiting = false;
+    // Takes over the place of whoever waits under this id; otherwise it is a new request.
+    call->order = next_request_++;
+    for (const CallPtr& other : calls_) {
+      bool same = other->session == call->session && other->request == call->request;
+      if (same && other->waiting && other->calls == 0) call->order = other->order;
+    }
+    Send(call);
+  }
+
+  void Send(const CallPtr& call) {
+    calls_.push_back(call);
+    bool wait = rng_() % 2 == 0;
+    AcquireRequest request{.session = call->session,
+                           .bytes = kBlock * call->blocks,
+                           .request = RequestId(call->request),
+                           .wait = absl::Milliseconds(wait ? rng_() % 3000 : 0),
+                           .cacheable = rng_() % 2 == 0};
+    if (rng_() % 6 == 0) request.ttl = absl::Milliseconds(1 + rng_() % 2000);
+    call->claim = rig_.broker->Acquire(
+        request, [this, call](absl::StatusOr<Grant> result) { OnAnswer(*call, std::move(result)); });
+    call->waiting = call->calls == 0;
+  }
+
+  void OnAnswer(Call& call, absl::StatusOr<Grant> result) {
+    ++call.calls;
+    ASSERT_EQ(call.calls, 1);
+    if (!result.ok() || result->repeated) return;
+    ++grants_;
+    // First come, first served: nobody who asked earlier is still waiting. A superseding call has the order of the
+    // first.
+    for (const CallPtr& other : calls_) {
+      ASSERT_FALSE(other->waiting && other->calls == 0 && other->order < call.order && &call != other.get())
+          << "request " << call.request << " overtook " << other->request;
+    }
+    ASSERT_GT(result->generation.value(), last_generation_);
+    last_generation_ = result->generation.value();
+    Uid uid = sessions_.at(call.session);
+    for (const GrantedBlock& block : result->blocks) {
+      ASSERT_FALSE(in_use_.contains(block.block)) << "block " << block.block << " is in two leases";
+      in_use_.insert(block.block);
+      std::set<Uid>& seen = seen_[block.block];
+      seen.insert(uid);
+      ASSERT_EQ(seen.size(), 1u) << "block " << block.block << " has another uid's bytes";
+      ASSERT_FALSE(dirty_.contains(block.block)) << "block " << block.block << " had an unclean end";
+    }
+    held_[result->lease] = {call.session, *result, {}};
+  }
+
+  // Leases that the Broker ended by itself (recall, TTL) show in its events.
+  void Sync() {
+    for (; read_ < rig_.events.all.size(); ++read_) {
+      const Event& event = rig_.events.all[read_];
+      bool clean = event.kind == EventKind::kReleased && event.text.empty();
+      clean = clean || event.kind == EventKind::kRecalled;
+      bool end = clean || event.kind == EventKind::kReleased || event.kind == EventKind::kRevoked ||
+                 event.kind == EventKind::kExpired || event.kind == EventKind::kReclaimed;
+      auto held = end ? held_.find(*event.lease) : held_.end();
+      if (held == held_.end() || held->second.owner != *event.session) continue;
+      for (const GrantedBlock& block : held->second.grant.blocks) {
+        if (!clean || unclean_.contains(*event.lease)) dirty_.insert(block.block);
+      }
+      held_.erase(held);
+    }
+  }
+
+  void ReleaseOne() {
+    Sync();
+    if (held_.empty()) return;
+    auto held = Pick(held_);
+    SessionId who = held->second.owner;
+    if (!held->second.shares.empty() && rng_() % 2 == 0) who = *held->second.shares.begin();
+    held->second.shares.erase(who);
+    LeaseId id = held->first;
+    ASSERT_EQ(rig_.broker->Release(who, id), absl::OkStatus());
+    ASSERT_FALSE(rig_.broker->Release(who, id).ok()) << "twice";
+    Sync();
+  }
+
+  void MemoryStep() {
+    std::optional<Order> order = rig_.memory.Take();
+    if (!order) return;
+    Sync();
+    bool held = rng_() % 6 == 0;
+    bool fresh = held || order->order.must_be_fresh;
+    in_use_.erase(order->block);
+    if (fresh) {
+      seen_[order->block].clear();
+      dirty_.erase(order->block);
+    }
+    rig_.memory.FinishOne(*rig_.broker, *order, held);
+  }
+
+  void LetGo() { rig_.memory.LetGo(*rig_.broker); }
+
+  void PinStep() {
+    Sync();
+    if (!pins_.empty() && rng_() % 2 == 0) {
+      pins_.erase(pins_.begin() + static_cast<int64_t>(rng_() % pins_.size()));
+      return;
+    }
+    if (held_.empty()) return;
+    auto held = Pick(held_);
+    absl::StatusOr<LeasePin> pin = rig_.broker->Pin(held->second.owner, held->first, Access::kReadWrite);
+    ASSERT_EQ(pin.status(), absl::OkStatus());
+    pins_.push_back(*std::move(pin));
+  }
+
+  void ShareStep() {
+    Sync();
+    if (held_.empty()) return;
+    auto held = Pick(held_);
+    auto [session, uid] = *Pick(sessions_);
+    absl::StatusOr<Ticket> ticket = rig_.broker->Share({held->second.owner, held->first, Access::kReadOnly, uid, {}});
+    ASSERT_EQ(ticket.status(), absl::OkStatus());
+    bool holds = session == held->second.owner || held->second.shares.contains(session);
+    absl::StatusOr<Grant> attached = rig_.broker->Attach(session, ticket->id);
+    ASSERT_EQ(attached.ok(), !holds);
+    if (holds) return;
+    held->second.shares.insert(session);
+    for (const GrantedBlock& block : attached->blocks) seen_[block.block].insert(uid);
+    if (rng_() % 8 != 0) return;
+    rig_.broker->FailDelivery(session, held->first);
+    held->second.shares.erase(session);
+    unclean_.insert(held->first);
+  }
+
+  void CacheStep() {
+    Sync();
+    if (held_.empty()) return;
+    const Held& held = Pick(held_)->second;
+    if (!held.grant.word || !rig_.LeaseOf(held.grant.lease)) return;
+    uint64_t word = rig_.words.StateOf(held.owner, *held.grant.word);
+    if (word != ub::wire::PackWord(ub::wire::WordState::kBusy, held.grant.generation.value())) {
+      rig_.words.ClientTakeBack(held.owner, *held.grant.word, held.grant.generation);
+      return;
+    }
+    if (rig_.words.ClientIdle(held.owner, *held.grant.word, held.grant.generation)) return;
+    ASSERT_EQ(rig_.broker->Release(held.owner, held.grant.lease), absl::OkStatus());
+  }
+
+  void GiveUp() {
+    if (calls_.empty()) return;
+    const Call& call = *calls_[calls_.size() - 1 - rng_() % std::min<size_t>(calls_.size(), 20)];
+    rig_.broker->Abandon(call.session, RequestId(call.request), call.claim);
+  }
+
+  void Kill() {
+    CloseOne(Pick(sessions_)->first);
+    Open(UidOf(static_cast<int>(rng_() % kUids)));
+  }
+
+  void CloseOne(SessionId session) {
+    Sync();
+    for (auto& [id, held] : held_) {
+      if (held.shares.erase(session) > 0) unclean_.insert(id);
+    }
+    rig_.broker->CloseSession(session, SessionEnd::kDied);
+    sessions_.erase(session);
+    Sync();
+  }
+
+  void Operate() {
+    Sync();
+    switch (rng_() % 3) {
+      case 0:
+        rig_.broker->SetDrain(true);
+        CheckAll();
+        rig_.broker->SetDrain(false);
+        return;
+      case 1:
+        if (held_.empty()) return;
+        ASSERT_EQ(rig_.broker->Revoke(kAdmin, Pick(held_)->first, "x"), absl::OkStatus());
+        return;
+      default: {
+        BrokerLimits limits = Limits();
+        limits.default_per_uid = kBlock * (5 + rng_() % 6);
+        rig_.broker->SetLimits(limits);
+      }
+    }
+  }
+
+  std::mt19937 rng_;
+  Rig rig_;
+  std::map<SessionId, Uid> sessions_;
+  std::vector<CallPtr> calls_;
+  std::map<LeaseId, Held> held_;
+  std::vector<LeasePin> pins_;
+  std::set<BlockId> in_use_;               // from grant to the end of its reclaim
+  std::map<BlockId, std::set<Uid>> seen_;  // who had the backing that the block has now
+  std::set<BlockId> dirty_;                // its backing must not be used again
+  std::set<LeaseId> unclean_;              // some holder left without a detach
+  uint64_t next_request_ = 1;
+  uint64_t last_generation_ = 0;
+  size_t read_ = 0;
+  int grants_ = 0;
+};
+
+class ModelTest : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(ModelTest, RandomStepsBreakNoRule) {
+  SCOPED_TRACE(testing::Message() << "seed " << GetParam());
+  Model model(GetParam());
+  for (int step = 0; step < 6000; ++step) {
+    ASSERT_NO_FATAL_FAILURE(model.Step()) << "step " << step;
+    ASSERT_NO_FATAL_FAILURE(model.CheckAll()) << "step " << step;
+    if (testing::Test::HasFailure()) FAIL() << "step " << step;
+  }
+  model.Finish();
+  EXPECT_GT(model.grants(), 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ModelTest, testing::Range(1u, 13u));
+
+}  // namespace
+}  // namespace ubd
