@@ -73,6 +73,12 @@ class ClientLeaseTest : public ::testing::Test {
     if (!process.WriteLine(what)) return "gone";
     return Line(process);
   }
+  // SIGSTOP, and until it has taken effect.
+  static void Stop(Process& process) {
+    process.Signal(SIGSTOP);
+    siginfo_t info = {};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(process.pid()), &info, WSTOPPED | WNOWAIT), 0);
+  }
   static std::string Rest(const std::string& answer) { return std::string(absl::StripPrefix(answer, "ok ")); }
 
   std::unique_ptr<DaemonProcess> daemon_;
@@ -116,7 +122,7 @@ TEST_F(ClientLeaseTest, StoppedClientKeepsItsCache) {
   auto hoarder = Actor(kNobody);
   ASSERT_THAT(Do(*hoarder, absl::StrCat("acquire ", kBlock * kBlocks)), StartsWith("ok"));
   ASSERT_EQ(Do(*hoarder, "release"), "ok");
-  hoarder->Signal(SIGSTOP);
+  Stop(*hoarder);
   auto other = Actor(kSomebody);
   EXPECT_THAT(Do(*other, absl::StrCat("acquire ", kBlock, " 20000")), StartsWith("ok"));
   hoarder->Signal(SIGCONT);
@@ -303,7 +309,7 @@ TEST_F(ClientLeaseTest, ThreadsMixUpTheirLeases) {
 
 TEST_F(ClientLeaseTest, StalledDaemonBlocksForever) {
   std::unique_ptr<ub::Client> client = Connect();
-  daemon_->process().Signal(SIGSTOP);
+  Stop(daemon_->process());
   absl::Time start = absl::Now();
   EXPECT_EQ(ReasonOf(client->Ping(absl::Milliseconds(300))), Reason::kNotAnswering);
   auto refused = ub::Client::Connect({.runtime_dir = daemon_->runtime_dir(), .deadline = absl::Milliseconds(300)});
