@@ -9,6 +9,7 @@
 #include "client/ubctl/demo/consumer.h"
 #include "client/ubctl/demo/producer.h"
 #include "client/ubctl/human.h"
+#include "client/ubctl/monotonic.h"
 #include "client/ubctl/table.h"
 #include "proto/wire/size_text.h"
 
@@ -22,6 +23,12 @@ struct DemoOptions {
   std::string pool;
   std::string chunk;
 };
+
+const char* ReadOnlyText(const DemoReport& report) {
+  if (!report.has_read_only_advisory()) return "nothing was shared";
+  if (!report.read_only_advisory()) return "enforced by the kernel";
+  return "advisory: you are root or have the daemon's uid, so the kernel cannot keep the consumer from writing";
+}
 
 std::string Text(const DemoReport& report) {
   std::string rate = report.has_bytes_per_second()
@@ -43,10 +50,7 @@ std::string Text(const DemoReport& report) {
       {"rpcs",
        absl::StrCat(report.rpcs(), " (producer ", report.producer_rpcs(), ", consumer ", report.consumer_rpcs(), ")")},
       {"copies", copies},
-      {"read-only",
-       report.read_only_advisory()
-           ? "advisory: you are root or have the daemon's uid, so the kernel cannot keep the consumer from writing"
-           : "enforced by the kernel"},
+      {"read-only", ReadOnlyText(report)},
       {"consumer's hash", report.consumer_hash()},
       {"file's own hash", absl::StrCat(report.file_hash(), " (", report.hash_algorithm(), ")")},
   });
@@ -69,7 +73,7 @@ absl::StatusOr<DemoReport> Demo(const Context& context, const DemoOptions& optio
   DemoReport report;
   report.set_file(file->path());
   report.set_hash_algorithm("XXH3-128");
-  absl::Time start = absl::Now();
+  uint64_t start = NowNs();
   {
     Producer producer(**client, *consumer, *file,
                       {.pool = options.pool,
@@ -77,7 +81,7 @@ absl::StatusOr<DemoReport> Demo(const Context& context, const DemoOptions& optio
                        .timeout = context.timeout});
     if (absl::Status status = producer.Run(report); !status.ok()) return status;
   }
-  report.set_seconds(absl::ToDoubleSeconds(absl::Now() - start));
+  report.set_seconds(SecondsSince(start));
   if (report.bytes() > 0 && report.seconds() > 0)
     report.set_bytes_per_second(static_cast<double>(report.bytes()) / report.seconds());
   auto own = file->HashAgain();

@@ -1,5 +1,6 @@
 // drain: stop or resume granting; with --wait, until the last lease is gone.
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "client/ubctl/commands.h"
@@ -56,17 +57,18 @@ absl::StatusOr<uint64_t> AwaitDrained(const Context& context, Admin& admin, Even
 }
 
 absl::StatusOr<uint64_t> Drain(const Context& context, const DrainOptions& options) {
+  std::optional<StopSignals> signals;
+  if (options.wait) signals.emplace();  // before gRPC starts its threads
   absl::Time deadline = context.Deadline();
   auto admin = Admin::Connect(context.runtime_dir, deadline);
   if (!admin.ok()) return admin.status();
-  if (options.off || !options.wait) return SetDrain(**admin, !options.off, deadline);
-  StopSignals signals;
+  if (!options.wait) return SetDrain(**admin, !options.off, deadline);
   auto stream = EventStream::Open(**admin, deadline);  // before draining, so that no end is missed
   if (!stream.ok()) return stream.status();
   auto left = SetDrain(**admin, true, deadline);
   if (!left.ok()) return left;
   if (*left > 0) Note(absl::StrCat("draining; waiting for ", *left, " leases"));
-  StopWatcher watcher(signals, [&stream] { (*stream)->Stop(); });
+  StopWatcher watcher(*signals, [&stream] { (*stream)->Stop(); });
   return AwaitDrained(context, **admin, **stream, *left);
 }
 

@@ -8,6 +8,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
   if (status.ok()) return ExitCode::kOk;
   switch (ReasonOf(status)) {
     case Reason::kNotRunning:
+    case Reason::kStopping:
     case Reason::kSessionEnded:
       return ExitCode::kNotRunning;
     case Reason::kNotAnswering:

@@ -10,7 +10,7 @@ enum class ExitCode : int {
   kOk = 0,
   kFailed = 1,
   kUsage = 2,
-  kNotRunning = 3,    // nobody listens, or the daemon went away meanwhile
+  kNotRunning = 3,    // nobody listens, or the daemon is going or went away
   kNotAnswering = 4,  // somebody listens but did not answer in time
   kWarnings = 5,      // a check found warnings only
   kUnchecked = 6,     // a check could not be made

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ubctl/human.h"
+#include "client/ubctl/monotonic.h"
 #include "client/ubctl/report.pb.h"
 #include "client/ubctl/signals.h"
 #include "proto/wire/mutex.h"
@@ -85,7 +86,7 @@ void Touch(const Lease& lease) {
   }
 }
 
-HoldReport Describe(const Client& client, const Lease& lease, const HoldOptions& options, absl::Duration waited) {
+HoldReport Describe(const Client& client, const Lease& lease, const HoldOptions& options, double waited_s) {
   HoldReport report;
   report.set_lease(lease.id().value());
   report.set_pool(lease.pool());
@@ -98,7 +99,7 @@ HoldReport Describe(const Client& client, const Lease& lease, const HoldOptions&
   report.set_pid(getpid());
   if (auto left = lease.ttl_left()) report.set_ttl_left_ns(static_cast<uint64_t>(absl::ToInt64Nanoseconds(*left)));
   report.set_touched(options.touch);
-  report.set_waited_s(absl::ToDoubleSeconds(waited));
+  report.set_waited_s(waited_s);
   return report;
 }
 
@@ -131,7 +132,7 @@ ExitCode HoldLease(const Context& context, const HoldOptions& options) {
   connect.cache_limit = Bytes(0);
   absl::StatusOr<std::unique_ptr<Client>> client = absl::UnknownError("");
   absl::StatusOr<Lease> lease = absl::UnknownError("");
-  absl::Time start = absl::Now();
+  uint64_t start = NowNs();
   {
     // Nothing is held yet and libub may wait long: a signal ends the process, and with it the session and the request.
     StopWatcher watcher(signals, [&context] {
@@ -145,7 +146,7 @@ ExitCode HoldLease(const Context& context, const HoldOptions& options) {
   }
   if (!lease.ok()) return Fail(context, lease.status());
   if (options.touch) Touch(*lease);
-  HoldReport report = Describe(**client, *lease, options, absl::Now() - start);
+  HoldReport report = Describe(**client, *lease, options, SecondsSince(start));
   if (ExitCode printed = Print(context, report, Text(report)); printed != ExitCode::kOk) return printed;
   absl::Status ended = AwaitEnd(signals, end, lease->id());
   if (ended.ok()) ended = lease->Release();

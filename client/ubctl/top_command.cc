@@ -9,6 +9,7 @@
 #include "client/ubctl/commands.h"
 #include "client/ubctl/event_counter.h"
 #include "client/ubctl/json_array.h"
+#include "client/ubctl/monotonic.h"
 #include "client/ubctl/report.pb.h"
 #include "client/ubctl/signals.h"
 #include "client/ubctl/status_text.h"
@@ -39,7 +40,7 @@ class Camera {
   Admin& admin_;
   const EventCounter& counter_;
   bool first_ = true;
-  absl::Time before_;
+  uint64_t before_ns_ = 0;
   EventCounts counts_before_;
 };
 
@@ -66,9 +67,9 @@ absl::StatusOr<TopSnapshot> Camera::Take() {
 }
 
 void Camera::SetRates(TopSnapshot& snapshot) {
-  absl::Time now = absl::Now();
+  uint64_t now = NowNs();
   EventCounts counts = counter_.Counts();
-  double seconds = absl::ToDoubleSeconds(now - before_);
+  double seconds = static_cast<double>(now - before_ns_) / 1e9;
   if (!first_ && seconds > 0) {
     auto rate = [&](v1::Event::Kind kind) {
       return static_cast<double>(counts.by_kind[kind] - counts_before_.by_kind[kind]) / seconds;
@@ -81,7 +82,7 @@ void Camera::SetRates(TopSnapshot& snapshot) {
     snapshot.set_events_missed(counts.missed - counts_before_.missed);
   }
   first_ = false;
-  before_ = now;
+  before_ns_ = now;
   counts_before_ = counts;
 }
 
@@ -113,14 +114,14 @@ class Screen {
 enum class Woken { kInterval, kLeave, kDaemonGone };
 
 Woken Sleep(const StopSignals& signals, const EventCounter& counter, Screen& screen, absl::Duration interval) {
-  absl::Time until = absl::Now() + interval;
+  uint64_t until = NowNs() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(interval));
   while (true) {
     std::array<pollfd, 3> entries = {pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
                                      pollfd{.fd = counter.fd(), .events = POLLIN, .revents = 0},
                                      pollfd{.fd = screen.keys_fd(), .events = POLLIN, .revents = 0}};
-    int64_t left_ms = std::clamp<int64_t>(
-        absl::ToInt64Milliseconds(absl::Ceil(until - absl::Now(), absl::Milliseconds(1))), 0, INT32_MAX);
-    int ready = poll(entries.data(), entries.size(), static_cast<int>(left_ms));
+    uint64_t left_ns = until - std::min(until, NowNs());
+    auto left_ms = static_cast<int>(std::min<uint64_t>((left_ns + 999999) / 1000000, INT32_MAX));
+    int ready = poll(entries.data(), entries.size(), left_ms);
     if (ready == 0) return Woken::kInterval;
     if (entries[0].revents != 0) return Woken::kLeave;
     if (entries[1].revents != 0) return Woken::kDaemonGone;

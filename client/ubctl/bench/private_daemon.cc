@@ -28,6 +28,8 @@
 namespace ub::ctl {
 namespace {
 
+constexpr int kPatienceAtEndMs = 20000;
+
 absl::StatusOr<UniqueFd> NotifySocket(const std::string& path) {
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
@@ -65,11 +67,11 @@ absl::StatusOr<pid_t> Spawn(const std::string& ubd, const std::string& directory
 // Ok once a message says READY=1.
 absl::Status AwaitReady(int notify, pid_t pid, absl::Duration patience) {
   UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  absl::Time until = absl::Now() + patience;
+  uint64_t until = NowNs() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience));
   while (true) {
     std::array<pollfd, 2> entries = {pollfd{.fd = notify, .events = POLLIN, .revents = 0},
                                      pollfd{.fd = process.get(), .events = POLLIN, .revents = 0}};
-    int left = static_cast<int>(std::max<int64_t>(absl::ToInt64Milliseconds(until - absl::Now()), 0));
+    int left = static_cast<int>((until - std::min(until, NowNs())) / 1000000);
     int ready = poll(entries.data(), entries.size(), left);
     if (ready == 0) return absl::DeadlineExceededError("the private ubd was not ready in time");
     if (entries[0].revents != 0) {
@@ -126,6 +128,9 @@ PrivateDaemon::PrivateDaemon(PrivateDaemon&& other) noexcept
 PrivateDaemon::~PrivateDaemon() {
   if (pid_ > 0) {
     kill(pid_, SIGTERM);
+    UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    pollfd entry = {.fd = process.get(), .events = POLLIN, .revents = 0};
+    if (poll(&entry, 1, kPatienceAtEndMs) <= 0) kill(pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }

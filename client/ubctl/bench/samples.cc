@@ -3,17 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <ctime>
 
 #include "absl/strings/str_format.h"
 
 namespace ub::ctl {
-
-uint64_t NowNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 uint64_t PageFaults() {
   rusage usage = {};

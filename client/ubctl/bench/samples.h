@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/ubctl/monotonic.h"
 #include "client/ubctl/report.pb.h"
 
 namespace ub::ctl {
 
-// Monotonic clock.
-uint64_t NowNs();
 // Minor and major faults of this process so far.
 uint64_t PageFaults();
 

@@ -149,7 +149,7 @@ absl::Status Producer::Result(DemoReport& report) {
     report.set_copies_per_byte(static_cast<double>(bytes_copied_ + result->bytes_copied) / static_cast<double>(bytes));
     report.set_consumer_copies_per_byte(static_cast<double>(result->bytes_copied) / static_cast<double>(bytes));
   }
-  report.set_read_only_advisory(result->advisory != 0);
+  if (result->attaches > 0) report.set_read_only_advisory(result->advisory != 0);
   report.set_consumer_hash(HashText(result->hash));
   return absl::OkStatus();
 }

@@ -74,6 +74,7 @@ TEST(ExitCode, NotRunningAndNotAnsweringAreToldApart) {
   EXPECT_EQ(ExitCodeFor(unavailable(Reason::kNotRunning)), ExitCode::kNotRunning);
   EXPECT_EQ(ExitCodeFor(unavailable(Reason::kSessionEnded)), ExitCode::kNotRunning);
   EXPECT_EQ(ExitCodeFor(absl::UnavailableError("connection reset")), ExitCode::kNotRunning);
+  EXPECT_EQ(ExitCodeFor(unavailable(Reason::kStopping)), ExitCode::kNotRunning);
   EXPECT_EQ(ExitCodeFor(unavailable(Reason::kNotAnswering)), ExitCode::kNotAnswering);
   EXPECT_EQ(ExitCodeFor(unavailable(Reason::kDraining)), ExitCode::kFailed) << "a draining daemon runs and answers";
   EXPECT_EQ(ExitCodeFor(MakeError(absl::StatusCode::kAborted, Reason::kRevoked, "x")), ExitCode::kFailed);
