@@ -10,7 +10,11 @@ set_tests_properties(client_lease_test PROPERTIES TIMEOUT 300)
 ubd_use_grpc_pch(client_actor client_lease_test)
 
 # A program outside the tree, with find_package and with pkg-config.
+set(sanitize)
+if(UBD_SANITIZE)
+  set(sanitize -fsanitize=${UBD_SANITIZE})
+endif()
 add_test(NAME client_install_test COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${CMAKE_BINARY_DIR} -DSOURCE_DIR=${CMAKE_SOURCE_DIR}
-  -DCXX=${CMAKE_CXX_COMPILER} "-DFLAGS=$<$<BOOL:${UBD_SANITIZE}>:-fsanitize=${UBD_SANITIZE}>"
+  -DCXX=${CMAKE_CXX_COMPILER} "-DFLAGS=${sanitize}"
   -P ${CMAKE_CURRENT_SOURCE_DIR}/client_install_test.cmake)
 set_tests_properties(client_install_test PROPERTIES LABELS integration TIMEOUT 300)

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -148,8 +147,11 @@ template <class Body>
 int WithFewFds(int spare, Body body) {
   pid_t child = ::fork();
   if (child == 0) {
-    int highest = ::dup(0);                                 // the lowest free number: descriptors are dense below it
-    ::close_range(static_cast<unsigned>(highest), ~0U, 0);  // and, whatever was inherited, there are none above
+    int last = 0;
+    for (int fd = 0; fd < 1024; ++fd) last = ::fcntl(fd, F_GETFD) >= 0 ? fd : last;
+    int highest = 0;
+    while (highest <= last) highest = ::dup(0);  // fills the gaps that whoever started this left
+    ::close(highest);
     rlimit limit = {static_cast<rlim_t>(highest + spare), static_cast<rlim_t>(highest + spare)};
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) ::_exit(99);
     ::_exit(body());
