@@ -1,6 +1,6 @@
 #!/bin/bash
 # install-packages.sh [GROUP...]: installs the Debian packages of packaging/packages.txt that are missing (groups: build, test,
-# lint; default: all). Does nothing, and needs neither root nor network, when nothing is missing.
+# lint, guest; default: all). Does nothing, and needs neither root nor network, when nothing is missing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -11,14 +11,14 @@ fail() {
 
 # Names in the wanted groups.
 wanted() {
-  awk -v groups=" ${*:-build test lint} " '
+  awk -v groups=" ${*:-build test lint guest} " '
     /^# group:/ { on = index(groups, " " $3 " ") > 0; next }
     /^#/ || NF == 0 { next }
     on { print $1 }' "$here/packages.txt"
 }
 
 for group in "$@"; do
-  grep -q "^# group: $group\b" "$here/packages.txt" || fail "no group '$group'; there are: build, test, lint"
+  grep -q "^# group: $group\b" "$here/packages.txt" || fail "no group '$group'; there are: build, test, lint, guest"
 done
 [[ -n $(command -v dpkg-query) && -n $(command -v apt-get) ]] ||
   fail "this is not a Debian system; install what packaging/packages.txt lists by hand"

@@ -2,17 +2,19 @@
 # run-tests.sh [--quick|--no-guest|--long]: from nothing to a verdict. Installs what is missing, then runs every lane (packaging/lanes/lane.sh), each
 # whatever became of the others, and says how long it took; a lane's whole output is in build/lanes/LANE.log. Closes with the tests that were
 # skipped and why, and ctest's summary of the lanes. Exit code 0: all passed. With CI=true a skipped test fails the run.
-#   --quick     lint, the optimised build and its unit tests only
+#   --quick     lint, the optimised build, its unit and its integration tests
 #   --no-guest  nothing that needs the virtual machine
 #   --long      more rounds of the crash tests and longer fuzzing
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 lanes=$root/build/lanes
 mode=all
+guest=yes
+groups=(build test lint guest)
 for argument in "$@"; do
   case $argument in
-    --quick) mode=quick ;;
-    --no-guest) ;;  # there is no guest lane yet
+    --quick) mode=quick guest=no groups=(build test lint) ;;
+    --no-guest) guest=no groups=(build test lint) ;;
     --long) export UBD_LONG=1 ;;
     *)
       echo "run-tests.sh: unknown option $argument; see the head of the script" >&2
@@ -21,7 +23,7 @@ for argument in "$@"; do
   esac
 done
 
-"$root/packaging/install-packages.sh"
+"$root/packaging/install-packages.sh" "${groups[@]}"
 rm -rf "$lanes"
 mkdir -p "$lanes"
 
@@ -35,8 +37,9 @@ lane() {
   lane lint 900 configured
   lane build-full 2400 configured full
   lane unit-full 900 full
+  lane integration-full 1200 full
+  [[ $guest == no ]] || lane guest 1200 full
   if [[ $mode == all ]]; then
-    lane integration-full 1200 full
     lane crash-full 1200 full
     lane bench-full 600 full
     lane quickstart 1200 configured

@@ -36,7 +36,7 @@ class Admin {
   Stub& stub() { return *stub_; }
 
  private:
-  explicit Admin(std::shared_ptr<grpc::Channel> channel) : stub_(v1::Admin::NewStub(channel)) {}
+  explicit Admin(const std::shared_ptr<grpc::Channel>& channel) : stub_(v1::Admin::NewStub(channel)) {}
   std::unique_ptr<Stub> stub_;
 };
 

@@ -58,8 +58,8 @@ absl::StatusOr<TopSnapshot> Camera::Take() {
   if (std::string remedy = ProtocolRemedy(snapshot.status().protocol()); !remedy.empty()) {
     snapshot.mutable_status()->add_problem(remedy);
   }
-  *snapshot.mutable_pools() = *std::move(pools->mutable_pools());
-  *snapshot.mutable_sessions() = *std::move(sessions->mutable_sessions());
+  snapshot.mutable_pools()->Swap(pools->mutable_pools());
+  snapshot.mutable_sessions()->Swap(sessions->mutable_sessions());
   std::stable_sort(snapshot.mutable_sessions()->begin(), snapshot.mutable_sessions()->end(),
                    [](const v1::SessionInfo& a, const v1::SessionInfo& b) { return a.bytes() > b.bytes(); });
   SetRates(snapshot);

@@ -1,9 +1,19 @@
 #include "daemon/rpc/call.h"
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace ubd {
+namespace {
+
+// Open calls at once that no honest load has, and so few that the flood is over.
+constexpr size_t kFlood = 4096;
+constexpr size_t kCalm = 64;
+
+}  // namespace
 
 Call::Call() {
   for (size_t i = 0; i < tags_.size(); ++i) tags_[i] = {this, static_cast<Op>(i), nullptr};
@@ -45,9 +55,17 @@ std::optional<absl::Status> CallTable::Opened(Call* call) {
 }
 
 void CallTable::Closed(Call* call) {
-  ub::MutexLock lock(&mu_);
-  open_.erase(call);
-  if (open_.empty()) changed_.SignalAll();
+  bool trim = false;
+  {
+    ub::MutexLock lock(&mu_);
+    most_ = std::max(most_, open_.size());
+    open_.erase(call);
+    if (open_.empty()) changed_.SignalAll();
+    trim = most_ >= kFlood && open_.size() <= kCalm;
+    if (trim) most_ = 0;
+  }
+  // What a flood took is free by now, but the allocator keeps it.
+  if (trim) malloc_trim(0);
 }
 
 void CallTable::EndStreams(const absl::Status& status) {

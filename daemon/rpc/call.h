@@ -67,6 +67,7 @@ class CallTable {
   ub::Mutex mu_;
   ub::CondVar changed_;
   std::set<Call*> open_ ABSL_GUARDED_BY(mu_);
+  size_t most_ ABSL_GUARDED_BY(mu_) = 0;  // open at once since memory was last given back
   std::optional<absl::Status> ending_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

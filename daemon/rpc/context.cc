@@ -12,6 +12,10 @@ namespace {
 
 constexpr char kTokenKey[] = "ub-token";
 constexpr size_t kTokenDigits = 32;
+// Each open call costs some 10 KiB. Honest clients stay under the limit on streams of a connection (256).
+constexpr uint32_t kCallsPerConnection = 512;
+// Some for each of a user's sessions, and all its waiters.
+constexpr uint32_t kCallsPerUid = 8192;
 
 absl::Status NoSession() {
   return ub::MakeError(
@@ -43,15 +47,22 @@ absl::Status TooManyCalls(uint32_t limit) {
 
 bool ReadOnlyIsAdvisory(Uid uid) { return uid.value() == 0 || uid.value() == geteuid(); }
 
-absl::StatusOr<RpcPeer> RpcContext::Identify(const grpc::ServerContext& call) const {
+absl::StatusOr<Admission> RpcContext::Admit(const grpc::ServerContext& call) {
   ConnectionTable* table = connections.load(std::memory_order_acquire);
+  const std::string name = call.peer();
   std::optional<RpcPeer> peer;
-  if (table != nullptr) peer = table->Lookup(call.peer());
+  if (table != nullptr) peer = table->Lookup(name);
   if (!peer) {
     return ub::MakeError(absl::StatusCode::kUnauthenticated, ub::Reason::kNoSession,
                          "this connection was not accepted on ubd.sock, so its user is unknown: connect anew");
   }
-  return *peer;
+  Admission admission{*peer, limits.Take(name, kCallsPerConnection), nullptr};
+  if (admission.of_connection != nullptr) {
+    admission.of_uid = limits.Take(absl::StrCat("calls uid ", peer->uid.value()), kCallsPerUid);
+  }
+  if (admission.of_uid != nullptr) return admission;
+  table->Drop(name);
+  return TooManyCalls(admission.of_connection == nullptr ? kCallsPerConnection : kCallsPerUid);
 }
 
 absl::StatusOr<std::shared_ptr<Session>> RpcContext::FindSession(const grpc::ServerContext& call,

@@ -38,6 +38,12 @@ absl::Status TooManyCalls(uint32_t limit);
 // Whether the kernel cannot hold `uid` to a read-only share: root, and the daemon's own uid.
 bool ReadOnlyIsAdvisory(Uid uid);
 
+struct Admission {
+  RpcPeer peer;
+  CallLimiter::Place of_connection;
+  CallLimiter::Place of_uid;
+};
+
 struct RpcContext {
   explicit RpcContext(RpcServerDeps given) : deps(std::move(given)) {}
 
@@ -47,10 +53,12 @@ struct RpcContext {
   CallLimiter limits;
   std::atomic<SessionRegistry*> sessions = nullptr;
   std::atomic<ConnectionTable*> connections = nullptr;
-  std::atomic<bool> stopping = false;
 
-  // UNAUTHENTICATED when the call did not come over a connection that the session server accepted.
-  absl::StatusOr<RpcPeer> Identify(const grpc::ServerContext& call) const;
+  // Who is calling, and the call's places among those of its connection and its user: to be kept until the call closes.
+  // UNAUTHENTICATED when the call did not come over a connection that the session server accepted. RESOURCE_EXHAUSTED
+  // when there are far more open calls than any honest client has (it ignores the limit on streams, or does not read):
+  // then the connection is dropped.
+  absl::StatusOr<Admission> Admit(const grpc::ServerContext& call);
   // The session that the call's token names. UNAUTHENTICATED/NO_SESSION: missing, unknown, ended, or of another uid,
   // not told apart.
   absl::StatusOr<std::shared_ptr<Session>> FindSession(const grpc::ServerContext& call, const RpcPeer& peer) const;

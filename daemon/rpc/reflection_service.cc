@@ -48,6 +48,7 @@ class ReflectionCall : public Call {
     }
     if (!over) return;
     place_ = nullptr;
+    admission_ = {};
     context_.calls.Closed(this);
   }
 
@@ -56,10 +57,11 @@ class ReflectionCall : public Call {
     if (!ok) return Disarm(Op::kDone);  // the server is going down: kDone will not come
     bool ending = context_.calls.Opened(this).has_value();
     Listen(context_, service_);
-    absl::StatusOr<RpcPeer> peer = context_.Identify(server_context_);
-    if (peer.ok()) place_ = context_.limits.Take(absl::StrCat("reflection uid ", peer->uid.value()), kStreamsPerUid);
+    absl::StatusOr<Admission> admission = context_.Admit(server_context_);
     ub::MutexLock lock(&mu_);
-    if (!peer.ok()) return Finish(peer.status());
+    if (!admission.ok()) return Finish(admission.status());
+    admission_ = *std::move(admission);
+    place_ = context_.limits.Take(absl::StrCat("reflection uid ", admission_.peer.uid.value()), kStreamsPerUid);
     if (place_ == nullptr) return Finish(TooManyCalls(kStreamsPerUid));
     if (ending) server_context_.TryCancel();
     Read();
@@ -86,6 +88,7 @@ class ReflectionCall : public Call {
   grpc::ServerContext server_context_;
   grpc::ServerAsyncReaderWriter<ServerReflectionResponse, ServerReflectionRequest> stream_;
   ServerReflectionRequest request_;
+  Admission admission_;
   CallLimiter::Place place_;
   ub::Mutex mu_;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;

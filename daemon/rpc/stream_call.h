@@ -53,7 +53,7 @@ class StreamCall : public Call {
 
   const Req& request() const { return request_; }
   const grpc::ServerContext& server_context() const { return server_context_; }
-  const RpcPeer& peer() const { return peer_; }
+  const RpcPeer& peer() const { return admission_.peer; }
   RpcContext& context() const { return *method_->context; }
 
   // Only from the method's handler.
@@ -111,9 +111,9 @@ class StreamCall : public Call {
     if (!ok) return Disarm(Op::kDone);  // the server is going down: kDone will not come
     std::optional<absl::Status> ending = method_->context->calls.Opened(this);
     Listen(method_);
-    absl::StatusOr<RpcPeer> peer = method_->context->Identify(server_context_);
-    if (ending || !peer.ok()) return EndStream(ending ? *ending : peer.status());
-    peer_ = *peer;
+    absl::StatusOr<Admission> admission = method_->context->Admit(server_context_);
+    if (ending || !admission.ok()) return EndStream(ending ? *ending : admission.status());
+    admission_ = *std::move(admission);
     method_->handle(std::static_pointer_cast<StreamCall>(shared_from_this()));
     CloseIfOver();
   }
@@ -179,6 +179,7 @@ class StreamCall : public Call {
       source = std::move(source_);
     }
     source = nullptr;
+    admission_ = {};
     method_->context->calls.Closed(this);
   }
 
@@ -186,7 +187,7 @@ class StreamCall : public Call {
   grpc::ServerContext server_context_;
   Req request_;
   grpc::ServerAsyncWriter<Msg> writer_;
-  RpcPeer peer_;
+  Admission admission_;
   Source* pumped_ = nullptr;  // used only by the thread that pumps
 
   ub::Mutex mu_;

@@ -42,7 +42,7 @@ class UnaryCall : public Call {
 
   const Req& request() const { return request_; }
   const grpc::ServerContext& server_context() const { return server_context_; }
-  const RpcPeer& peer() const { return peer_; }
+  const RpcPeer& peer() const { return admission_.peer; }
   RpcContext& context() const { return *method_->context; }
 
   void Reply(const Rep& reply) { Finish(absl::OkStatus(), &reply); }
@@ -81,9 +81,9 @@ class UnaryCall : public Call {
     method_->context->calls.Opened(this);
     Listen(method_);
     arrived_ = method_->context->deps.clock.Now();
-    absl::StatusOr<RpcPeer> peer = method_->context->Identify(server_context_);
-    if (!peer.ok()) return Fail(peer.status());
-    peer_ = *peer;
+    absl::StatusOr<Admission> admission = method_->context->Admit(server_context_);
+    if (!admission.ok()) return Fail(admission.status());
+    admission_ = *std::move(admission);
     method_->handle(std::static_pointer_cast<UnaryCall>(shared_from_this()));
   }
 
@@ -127,6 +127,7 @@ class UnaryCall : public Call {
     if (was_lost && lost) lost();
     lost = nullptr;
     place = nullptr;
+    admission_ = {};
     method_->context->calls.Closed(this);
   }
 
@@ -138,7 +139,7 @@ class UnaryCall : public Call {
   grpc::ServerContext server_context_;
   Req request_;
   grpc::ServerAsyncResponseWriter<Rep> writer_;
-  RpcPeer peer_;
+  Admission admission_;
   MonoTime arrived_;
 
   ub::Mutex mu_;

@@ -11,6 +11,26 @@
 #include "daemon/session/peer_identity.h"
 
 namespace ubd {
+namespace {
+
+// A timer this late means that the whole process was stopped or starved.
+constexpr absl::Duration kStoodStill = absl::Milliseconds(250);
+
+}  // namespace
+
+namespace {
+
+// The N of "fd:N"; -1: something else.
+int NumberOf(std::string_view grpc_peer) {
+  constexpr std::string_view kPrefix = "fd:";
+  if (grpc_peer.substr(0, kPrefix.size()) != kPrefix) return -1;
+  grpc_peer.remove_prefix(kPrefix.size());
+  int number = -1;
+  auto [end, error] = std::from_chars(grpc_peer.data(), grpc_peer.data() + grpc_peer.size(), number);
+  return error == std::errc() && end == grpc_peer.data() + grpc_peer.size() ? number : -1;
+}
+
+}  // namespace
 
 RpcConnections::~RpcConnections() {
   for (;;) {
@@ -25,17 +45,20 @@ RpcConnections::~RpcConnections() {
 }
 
 std::optional<RpcPeer> RpcConnections::Lookup(std::string_view grpc_peer) {
-  constexpr std::string_view kPrefix = "fd:";
-  if (grpc_peer.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
-  grpc_peer.remove_prefix(kPrefix.size());
-  int number = -1;
-  auto [end, error] = std::from_chars(grpc_peer.data(), grpc_peer.data() + grpc_peer.size(), number);
-  if (error != std::errc() || end != grpc_peer.data() + grpc_peer.size()) return std::nullopt;
+  const int number = NumberOf(grpc_peer);
   ub::MutexLock lock(&mu_);
   auto it = connections_.find(number);
   if (it == connections_.end()) return std::nullopt;
   it->second->spoke.store(true, std::memory_order_relaxed);
   return it->second->peer;
+}
+
+void RpcConnections::Drop(std::string_view grpc_peer) {
+  const int number = NumberOf(grpc_peer);
+  ub::MutexLock lock(&mu_);
+  auto it = connections_.find(number);
+  // gRPC sees the end of the stream and closes its own; the loop sees the hang-up.
+  if (it != connections_.end()) ::shutdown(it->second->own.get(), SHUT_RDWR);
 }
 
 // Invalid: the range is full.
@@ -66,7 +89,8 @@ void RpcConnections::Accept(ub::UniqueFd connection, uint32_t most_per_uid, absl
   if (!watch.ok()) return;
   entry->own = std::move(connection);
   entry->watch = *watch;
-  entry->timer = loop_.RunAfter(silence, [this, number] { OnSilence(number); });
+  entry->silence = silence;
+  ExpectWords(number, *entry);
   ++of_uid_[identity->uid];
   {
     ub::MutexLock lock(&mu_);
@@ -74,6 +98,11 @@ void RpcConnections::Accept(ub::UniqueFd connection, uint32_t most_per_uid, absl
   }
   // Last: its first call may be looked up at once.
   serve_(served.release());
+}
+
+void RpcConnections::ExpectWords(int number, Connection& connection) {
+  connection.silent_until = loop_.Now() + connection.silence;
+  connection.timer = loop_.RunAfter(connection.silence, [this, number] { OnSilence(number); });
 }
 
 void RpcConnections::OnSilence(int number) {
@@ -85,8 +114,11 @@ void RpcConnections::OnSilence(int number) {
     connection = it->second;
   }
   connection->timer = 0;
+  if (connection->spoke.load(std::memory_order_relaxed)) return;
+  // A daemon that stood still evicts nobody: what the client said meanwhile may still wait to be read.
+  if (loop_.Now() - connection->silent_until > kStoodStill) return ExpectWords(number, *connection);
   // gRPC sees the end of the stream and closes its own; so does End, by the hang-up.
-  if (!connection->spoke.load(std::memory_order_relaxed)) ::shutdown(connection->own.get(), SHUT_RDWR);
+  ::shutdown(connection->own.get(), SHUT_RDWR);
 }
 
 void RpcConnections::End(int number) {

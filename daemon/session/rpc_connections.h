@@ -1,7 +1,7 @@
 // The accepted connections of ubd.sock: who is behind each, by the number of the descriptor that gRPC serves ("fd:N"),
 // as the kernel said it at accept. Numbers come cyclically from a reserved range, so that a late call of an old
 // connection does not find a new one of the same number. A second descriptor of each connection stays here, to notice
-// the hang-up and to shut down those that never speak. Lookup from any thread, all else on the loop's.
+// the hang-up and to shut down those that never speak. Lookup and Drop from any thread, all else on the loop's.
 #ifndef UBD_SESSION_RPC_CONNECTIONS_H_
 #define UBD_SESSION_RPC_CONNECTIONS_H_
 
@@ -27,6 +27,7 @@ class RpcConnections : public ConnectionTable {
   ~RpcConnections() override;
 
   std::optional<RpcPeer> Lookup(std::string_view grpc_peer) override;
+  void Drop(std::string_view grpc_peer) override ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes a connection in, or closes it: over the uid's limit, or no number free.
   void Accept(ub::UniqueFd connection, uint32_t most_per_uid, absl::Duration silence);
@@ -37,10 +38,13 @@ class RpcConnections : public ConnectionTable {
     ub::UniqueFd own;
     EventLoop::WatchId watch = 0;
     EventLoop::TimerId timer = 0;
+    absl::Duration silence;
+    MonoTime silent_until;
     std::atomic<bool> spoke{false};
   };
 
   ub::UniqueFd NumberFor(int connection);
+  void ExpectWords(int number, Connection& connection);
   void OnSilence(int number);
   void End(int number);
 

@@ -31,6 +31,8 @@ class ConnectionTable {
   virtual ~ConnectionTable() = default;
   // None: not one of our connections; refuse. Marks the connection as one that speaks.
   virtual std::optional<RpcPeer> Lookup(std::string_view grpc_peer) = 0;
+  // Hangs up on a connection that abuses the protocol. Does nothing where there is none.
+  virtual void Drop(std::string_view grpc_peer) = 0;
 };
 
 struct SessionLimits {

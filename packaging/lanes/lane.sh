@@ -29,6 +29,7 @@ run() {
     crash-asan) UBD_CRASH_ROUNDS=$((${UBD_LONG:-0} ? 200 : 20)) tests asan crash 1 ;;
     bench-full) tests full bench 1 ;;
     fuzz-asan) tests asan fuzz 2 ;;
+    guest) tests full guest 1 ;;
     quickstart) packaging/quickstart.sh ;;
     skips) packaging/lanes/report.py build ;;
     *)

@@ -10,7 +10,7 @@ import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
 
-MAY_SKIP_IN_CI = {"gpu", "guest"}
+MAY_SKIP_IN_CI = {"gpu"}
 
 
 def cases_of_program(report):

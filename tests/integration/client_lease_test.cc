@@ -73,6 +73,12 @@ class ClientLeaseTest : public ::testing::Test {
     if (!process.WriteLine(what)) return "gone";
     return Line(process);
   }
+  // SIGSTOP, and until it has taken effect.
+  static void Stop(Process& process) {
+    process.Signal(SIGSTOP);
+    siginfo_t info = {};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(process.pid()), &info, WSTOPPED | WNOWAIT), 0);
+  }
   static std::string Rest(const std::string& answer) { return std::string(absl::StripPrefix(answer, "ok ")); }
 
   std::unique_ptr<DaemonProcess> daemon_;
@@ -116,7 +122,7 @@ TEST_F(ClientLeaseTest, StoppedClientKeepsItsCache) {
   auto hoarder = Actor(kNobody);
   ASSERT_THAT(Do(*hoarder, absl::StrCat("acquire ", kBlock * kBlocks)), StartsWith("ok"));
   ASSERT_EQ(Do(*hoarder, "release"), "ok");
-  hoarder->Signal(SIGSTOP);
+  Stop(*hoarder);
   auto other = Actor(kSomebody);
   EXPECT_THAT(Do(*other, absl::StrCat("acquire ", kBlock, " 20000")), StartsWith("ok"));
   hoarder->Signal(SIGCONT);
@@ -262,7 +268,7 @@ TEST_F(ClientLeaseTest, TooFewDescriptorsLoseBlocks) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(ReasonOf(status), Reason::kClientFdLimit) << status;
   EXPECT_TRUE(watch_->WaitUntilAllFree(kBound).ok());
-  EXPECT_TRUE(client->Acquire({.bytes = ub::Bytes(kBlock * kBlocks), .wait = kBound}).ok());
+  EXPECT_EQ(client->Acquire({.bytes = ub::Bytes(kBlock * kBlocks), .wait = kBound}).status(), absl::OkStatus());
 }
 
 TEST_F(ClientLeaseTest, LeaseLargerThanAPacketOfDescriptors) {
@@ -303,7 +309,7 @@ TEST_F(ClientLeaseTest, ThreadsMixUpTheirLeases) {
 
 TEST_F(ClientLeaseTest, StalledDaemonBlocksForever) {
   std::unique_ptr<ub::Client> client = Connect();
-  daemon_->process().Signal(SIGSTOP);
+  Stop(daemon_->process());
   absl::Time start = absl::Now();
   EXPECT_EQ(ReasonOf(client->Ping(absl::Milliseconds(300))), Reason::kNotAnswering);
   auto refused = ub::Client::Connect({.runtime_dir = daemon_->runtime_dir(), .deadline = absl::Milliseconds(300)});
@@ -311,8 +317,8 @@ TEST_F(ClientLeaseTest, StalledDaemonBlocksForever) {
   EXPECT_EQ(ReasonOf(client->Acquire({.bytes = ub::Bytes(kBlock)}).status()), Reason::kNotAnswering);
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   daemon_->process().Signal(SIGCONT);
-  EXPECT_TRUE(client->Ping(kBound).ok());
-  EXPECT_TRUE(watch_->WaitUntilAllFree(kBound).ok());  // what was given up has left nothing behind
+  EXPECT_EQ(client->Ping(kBound), absl::OkStatus());
+  EXPECT_EQ(watch_->WaitUntilAllFree(kBound), absl::OkStatus());  // what was given up has left nothing behind
   EXPECT_TRUE(client->Acquire({.bytes = ub::Bytes(kBlock * kBlocks), .wait = kBound}).ok());
 }
 

@@ -4,8 +4,15 @@ set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-[0-9]/ {print $2; exit}')
-[ -n "$package" ] || die "apt knows no linux-image-amd64: run 'apt-get update' first"
+newest() { apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image-[0-9]/ {print $2; exit}'; }
+package=$(newest)
+if [ -z "$package" ]; then
+  as_root=()
+  [ "$EUID" = 0 ] || as_root=(sudo)
+  "${as_root[@]}" apt-get update -q >&2
+  package=$(newest)
+fi
+[ -n "$package" ] || die "apt knows no linux-image-amd64: is this Debian 12 with its main archive?"
 target=$cache_dir/$package
 if [ ! -e "$target/complete" ]; then
   rm -rf "$target"

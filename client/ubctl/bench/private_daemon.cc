@@ -46,6 +46,7 @@ absl::StatusOr<pid_t> Spawn(const std::string& ubd, const std::string& directory
   std::vector<std::string> words = {"ubd", "--config", directory + "/ubd.textproto", "--runtime-dir",
                                     directory + "/run"};
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   std::string notify = absl::StrCat("NOTIFY_SOCKET=", directory, "/notify");

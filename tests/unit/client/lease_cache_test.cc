@@ -146,6 +146,7 @@ TEST_F(LeaseCacheTest, RecalledLeaseStaysMapped) {
 }
 
 TEST_F(LeaseCacheTest, WarmTakeAllocatesOrFaults) {
+  if (kShadowMemory) GTEST_SKIP() << "the sanitizer's shadow memory faults";
   LeaseCache cache(&words_, Bytes(UINT64_MAX));
   Put(cache, Make(1));
   auto lease = cache.Take("p", Bytes(1), &dead_);

@@ -16,6 +16,7 @@
 #include "client/src/lease_impl.h"
 #include "client/src/word_page.h"
 #include "proto/wire/lease_word.h"
+#include "proto/wire/mutex.h"
 #include "proto/wire/unique_fd.h"
 
 namespace ub {
@@ -76,6 +77,14 @@ inline int InChild(const std::function<int()>& what) {
   ::waitpid(child, &status, 0);
   return status;
 }
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(UB_TSAN)
+inline constexpr bool kShadowMemory = true;
+#elif defined(__has_feature)
+inline constexpr bool kShadowMemory = __has_feature(address_sanitizer);
+#else
+inline constexpr bool kShadowMemory = false;
+#endif
 
 inline long PageFaults() {
   rusage usage = {};

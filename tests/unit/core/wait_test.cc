@@ -128,6 +128,17 @@ TEST(Wait, RetryTakesOverTheWaitAndYieldsOneLease) {
   EXPECT_EQ(rig.Pool().leased, 1u);
 }
 
+TEST(Wait, RetryTimesOutAtItsOwnDeadline) {
+  Rig rig(1);
+  SessionId alice = rig.Open(kAlice);
+  rig.Take(alice);
+  rig.Acquire(alice, {.wait = kLong, .request = 7});
+  AnswerPtr retry = rig.Acquire(alice, {.wait = absl::Seconds(2), .request = 7});
+  EXPECT_EQ(rig.broker->NextDeadline(), rig.clock.Now() + absl::Seconds(2));
+  rig.Pass(absl::Seconds(2));
+  EXPECT_EQ(retry->reason(), Reason::kWaitTimeout);
+}
+
 TEST(Wait, RetryAfterTheGrantGetsTheSameLease) {
   Rig rig(4);
   SessionId alice = rig.Open(kAlice);

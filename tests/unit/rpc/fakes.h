@@ -142,6 +142,15 @@ class FakePeers : public SessionRegistry, public ConnectionTable {
     return RpcPeer{*uid_, Gid(uid_->value()), 1};
   }
 
+  void Drop(std::string_view peer) override {
+    ub::MutexLock lock(&mu_);
+    dropped_.push_back(std::string(peer));
+  }
+  std::vector<std::string> Dropped() const {
+    ub::MutexLock lock(&mu_);
+    return dropped_;
+  }
+
   void SetSession(std::shared_ptr<Session> session) {
     ub::MutexLock lock(&mu_);
     session_ = std::move(session);
@@ -155,6 +164,7 @@ class FakePeers : public SessionRegistry, public ConnectionTable {
   mutable ub::Mutex mu_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);
   std::optional<Uid> uid_ ABSL_GUARDED_BY(mu_) = Uid(1000);
+  std::vector<std::string> dropped_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace ubd

@@ -45,14 +45,14 @@ TEST(Delivery, BlockThatCannotBeOpenedLeavesALeaseBehind) {
   TestDaemon daemon;
   auto client = JoinSettled(daemon);
   ASSERT_TRUE(client.ok());
-  daemon.memory().FailOpen(absl::InternalError("broken"));
+  daemon.memory().FailOpen([] { return absl::InternalError("broken"); });
   auto grant = daemon.AcquireNow(client->id(), 3);
   EXPECT_EQ(grant.status().code(), absl::StatusCode::kInternal);
   auto failed = ReceiveFrame<ub::wire::GrantFailed>(client->lifeline.get());
   ASSERT_TRUE(failed.ok()) << failed.status();
   EXPECT_EQ(ub::wire::GetText(failed->text), "broken");
   EXPECT_TRUE(Eventually([&] { return daemon.broker().Pools()[0].free == 2048; }));
-  daemon.memory().FailOpen(absl::OkStatus());
+  daemon.memory().FailOpen(nullptr);
   auto next = daemon.AcquireNow(client->id(), 3);
   ASSERT_TRUE(next.ok()) << "the session lives";
   ReadGrant(daemon, *client, *next);

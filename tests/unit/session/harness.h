@@ -70,8 +70,11 @@ class FakeMemory : public BlockMemory {
   absl::StatusOr<ub::UniqueFd> Open(BlockId block, Access access);
   // Where a reclaimed block's news go; on another thread.
   void Connect(std::function<void(std::function<void()>)> later, ReclaimSink* sink);
-  // Open fails with this from now on (OK: works).
-  void FailOpen(const absl::Status& with);
+  // Open fails with what this makes, from now on (null: works). Made anew each time: a Status that two threads share
+  // would look like a race to a sanitizer that cannot see into libabsl.
+  void FailOpen(std::function<absl::Status()> with);
+  // All blocks share one backing, for cases that are short of descriptors.
+  void ShareOneBacking();
   // The number behind the memory of a block: st_ino.
   ino_t InodeOf(BlockId block);
 
@@ -79,7 +82,8 @@ class FakeMemory : public BlockMemory {
   int BackingLocked(BlockId block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   ub::Mutex mu_;
   std::map<BlockId, ub::UniqueFd> backings_ ABSL_GUARDED_BY(mu_);
-  absl::Status fail_ ABSL_GUARDED_BY(mu_);
+  std::function<absl::Status()> fail_ ABSL_GUARDED_BY(mu_);
+  bool share_one_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void(std::function<void()>)> later_;
   ReclaimSink* sink_ = nullptr;
 };

@@ -30,14 +30,14 @@ void FakeMemory::Reclaim(BlockId block, ReclaimOrder) {
 }
 
 int FakeMemory::BackingLocked(BlockId block) {
-  ub::UniqueFd& backing = backings_[block];
+  ub::UniqueFd& backing = backings_[share_one_ ? BlockId(0) : block];
   if (!backing.valid()) backing.reset(::memfd_create("block", MFD_CLOEXEC));
   return backing.get();
 }
 
 absl::StatusOr<ub::UniqueFd> FakeMemory::Open(BlockId block, Access) {
   ub::MutexLock lock(&mu_);
-  if (!fail_.ok()) return fail_;
+  if (fail_) return fail_();
   const int backing = BackingLocked(block);
   ub::UniqueFd fd(::open(absl::StrCat("/proc/self/fd/", backing).c_str(), O_RDWR | O_CLOEXEC));
   if (backing < 0 || !fd.valid()) return ub::ErrnoError(errno, "opening a block");
@@ -49,9 +49,14 @@ void FakeMemory::Connect(std::function<void(std::function<void()>)> later, Recla
   sink_ = sink;
 }
 
-void FakeMemory::FailOpen(const absl::Status& with) {
+void FakeMemory::FailOpen(std::function<absl::Status()> with) {
   ub::MutexLock lock(&mu_);
-  fail_ = with;
+  fail_ = std::move(with);
+}
+
+void FakeMemory::ShareOneBacking() {
+  ub::MutexLock lock(&mu_);
+  share_one_ = true;
 }
 
 ino_t FakeMemory::InodeOf(BlockId block) {

@@ -175,11 +175,19 @@ int NothingLeft() {
   return Join(daemon.lifeline()).ok() ? 0 : 3;
 }
 
-TEST(FdLimit, LastDescriptorGoneLeavesClientsUnanswered) { EXPECT_EQ(WithFdLimit(64, NothingLeft), 0); }
+TEST(FdLimit, LastDescriptorGoneLeavesClientsUnanswered) {
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+  GTEST_SKIP() << "the sanitizer needs a descriptor of its own to look at an object, and reports the object without";
+#endif
+#endif
+  EXPECT_EQ(WithFdLimit(64, NothingLeft), 0);
+}
 
 // As an ordinary user, whom the kernel stops with ETOOMANYREFS; two hoarders of other users must not stop a third.
 int HoardersAndAThird() {
   TestDaemon daemon;
+  daemon.memory().ShareOneBacking();
   if (::chmod(daemon.lifeline().c_str(), 0666) != 0 || !BecomeUser(20009, 20009, 20009)) return 99;
   std::vector<RawClient> lazy;
   for (int i = 0; i < 8; ++i) {

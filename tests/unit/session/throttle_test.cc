@@ -158,14 +158,14 @@ TEST(Throttle, ShortageOfDescriptorsEndsALease) {
   TestDaemon daemon;
   auto client = JoinSettled(daemon);
   ASSERT_TRUE(client.ok());
-  daemon.memory().FailOpen(ub::ErrnoError(EMFILE, "opening a block"));
+  daemon.memory().FailOpen([] { return ub::ErrnoError(EMFILE, "opening a block"); });
   Flood flood;
   flood.Ask(daemon, client->id(), 1, 5);
   const absl::Duration cpu = daemon.LoopCpu();
   absl::SleepFor(absl::Milliseconds(300));
   EXPECT_LT(daemon.LoopCpu() - cpu, absl::Milliseconds(50));
   EXPECT_EQ(flood.ok->load() + flood.failed->load(), 0) << "it waits";
-  daemon.memory().FailOpen(absl::OkStatus());
+  daemon.memory().FailOpen(nullptr);
   EXPECT_TRUE(Eventually([&] { return flood.ok->load() == 1; }));
 }
 
