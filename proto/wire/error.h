@@ -70,7 +70,7 @@ std::string_view ReasonName(Reason reason);
 Reason ReasonFromName(std::string_view name);
 
 // A status with reason and details attached. `message` names cause and cure.
-absl::Status MakeError(absl::StatusCode code, Reason reason, std::string_view message, ErrorDetails details = {});
+absl::Status MakeError(absl::StatusCode code, Reason reason, std::string_view message, const ErrorDetails& details = {});
 
 // A failed system call: picks the code from `error_number`, and says `what` (a phrase such as "memfd_create for pool p") and strerror.
 absl::Status ErrnoError(int error_number, std::string_view what);

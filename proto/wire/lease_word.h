@@ -46,7 +46,7 @@ static_assert(sizeof(LeasePageHeader) == 64);
 
 inline constexpr uint32_t kLeasePageMagic = 0x50575542;  // "BUWP"
 inline constexpr uint32_t kWordsPerSession = 255;
-inline constexpr size_t kLeasePageBytes = 64 * (kWordsPerSession + 1);
+inline constexpr size_t kLeasePageBytes = size_t{64} * (kWordsPerSession + 1);
 static_assert(kLeasePageBytes == 16384);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
