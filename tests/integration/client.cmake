@@ -2,7 +2,7 @@
 add_executable(client_actor client_actor.cc)
 target_link_libraries(client_actor PRIVATE ub)
 
-ubd_test(client_lease_test integration SOURCES client_lease_test.cc LINK ub ubd_raw_client)
+ubd_test(client_lease_test integration SOURCES client_lease_test.cc client_process_test.cc LINK ub ubd_raw_client)
 target_compile_definitions(client_lease_test PRIVATE CLIENT_ACTOR="$<TARGET_FILE:client_actor>"
   EXAMPLES_DIR="$<TARGET_FILE_DIR:hello_lease>")
 add_dependencies(client_lease_test client_actor ubd hello_lease share_between_processes)
