@@ -58,10 +58,12 @@ TEST(ConfigValues, EveryKeyArrives) {
     pool { name: "a" kind: "host" block_size: "1GiB" blocks: 4 page_size: "1GiB" numa_node: 0 reserve_blocks: 2
            isolation: NONE lock_pages: REQUIRED allow_smaller: true min_blocks: 3 }
     socket { mode: "600" group: "g" }
-    quota { default_per_uid: "1GiB" default_per_session: "512MiB" uid { user: "root" limit: "0" } uid { user: "77" limit: "4096" } }
+    quota { default_per_uid: "1GiB" default_per_session: "512MiB"
+            uid { user: "root" limit: "0" } uid { user: "77" limit: "4096" } }
     session { max_sessions: 5 max_per_uid: 4 max_connections_per_uid: 3 handshake_timeout: "250ms" }
     lease { max_wait: "0" max_ttl: "1h30m" ticket_ttl: "2s" max_waiters_per_uid: 6 max_leases_per_session: 7 }
-    admin { group: "adm" } metrics { listen: "127.0.0.1:9401" } log { target: STDERR level: DEBUG } shutdown { grace: "0" })",
+    admin { group: "adm" } metrics { listen: "127.0.0.1:9401" } log { target: STDERR level: DEBUG }
+    shutdown { grace: "0" })",
                             "f");
   ASSERT_TRUE(config.ok()) << config.status();
   const HostPoolConfig& pool = config->pools.at(0);
