@@ -242,6 +242,9 @@ void UbDaemon::BeginStop(const std::string& why) {
   broker_->Stop(why);
   stopper_ = std::thread([this, why] { rpc_->Shutdown(why, config_.shutdown_grace); });
   sessions_->Stop(config_.shutdown_grace);
+  // The loop has closed its own copies: with these gone newcomers are refused at once instead of waiting in the
+  // backlog.
+  listeners_ = {};
 }
 
 // From the edges inwards: first whoever calls, then whoever is called.

@@ -32,7 +32,9 @@ if [ "$(id -u)" -ne 0 ]; then echo "skip: sysusers and tmpfiles need root"; exit
 root=$stage/root
 mkdir -p "$root/etc" "$root/run"
 systemd-sysusers --root="$root" "$files/ubd.sysusers.conf" || fail "sysusers.d"
-grep -q '^ubd:' "$root/etc/passwd" && grep -q '^ubd:' "$root/etc/group" || fail "no user and group ubd"
+for file in passwd group; do
+  grep -q "^ubd:" "$root/etc/$file" || fail "no ubd in $file"
+done
 systemd-tmpfiles --root="$root" --create "$files/ubd.tmpfiles.conf" || fail "tmpfiles.d"
 uid=$(awk -F: '$1 == "ubd" { print $3 }' "$root/etc/passwd")
 [ "$(stat -c '%a %u' "$root/run/ubd")" = "755 $uid" ] || fail "runtime directory: $(stat -c '%a %u' "$root/run/ubd"), want 755 $uid"

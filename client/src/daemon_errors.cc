@@ -11,6 +11,12 @@ namespace ub {
 
 absl::Status SessionEnded() { return LeaseEndError(LeaseEnd::kDisconnected); }
 
+absl::Status NotAnswering() {
+  return MakeError(
+      absl::StatusCode::kUnavailable, Reason::kNotAnswering,
+      "ubd is listening but does not answer: it is stopped or overloaded; try again, or see systemctl status ubd");
+}
+
 absl::Status MalformedLifeline(std::string_view what) {
   return MakeError(
       absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame,

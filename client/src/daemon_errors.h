@@ -12,6 +12,8 @@ namespace ub {
 
 // UNAVAILABLE/SESSION_ENDED.
 absl::Status SessionEnded();
+// UNAVAILABLE/NOT_ANSWERING.
+absl::Status NotAnswering();
 // INVALID_ARGUMENT/MALFORMED_FRAME.
 absl::Status MalformedLifeline(std::string_view what);
 // FAILED_PRECONDITION/VERSION_MISMATCH: both versions, and who must be replaced and restarted.

@@ -57,13 +57,16 @@ void LeaseRegistry::Remove(LeaseLife* life) {
   }
 }
 
-void LeaseRegistry::End(LeaseId lease, LeaseEnd how) {
+bool LeaseRegistry::End(LeaseId lease, LeaseEnd how) {
   MutexLock lock(&mu_);
-  auto [begin, end] = lives_.equal_range(lease);
-  for (auto it = begin; it != end; ++it) Mark(*it->second, how);
-  if (begin != end) return;
+  for (const auto& [id, end] : ended_) {
+    if (end != LeaseEnd::kNot && id == lease) return false;
+  }
   ended_[next_ended_] = {lease, how};
   next_ended_ = (next_ended_ + 1) % kRemembered;
+  auto [begin, end] = lives_.equal_range(lease);
+  for (auto it = begin; it != end; ++it) Mark(*it->second, how);
+  return true;
 }
 
 void LeaseRegistry::EndAll(LeaseEnd end) {

@@ -34,8 +34,8 @@ class LeaseRegistry {
   void Add(LeaseLife* life);
   void Remove(LeaseLife* life);
 
-  // The first end counts.
-  void End(LeaseId lease, LeaseEnd end);
+  // The first end counts. False: it was known already.
+  bool End(LeaseId lease, LeaseEnd end);
   // Leases added later are marked too.
   void EndAll(LeaseEnd end);
   std::vector<LeaseId> Ids() const;

@@ -31,12 +31,6 @@ Info InfoOf(const grpc::Status& status) {
   return info;
 }
 
-absl::Status NotAnswering() {
-  return MakeError(
-      absl::StatusCode::kUnavailable, Reason::kNotAnswering,
-      "ubd is listening but does not answer: it is stopped or overloaded; try again, or see systemctl status ubd");
-}
-
 }  // namespace
 
 absl::Status FromGrpc(const grpc::Status& status, bool no_answer_means_stalled) {

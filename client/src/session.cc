@@ -25,10 +25,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const ConnectOptions& opt
   absl::StatusOr<std::unique_ptr<LifelineClient>> lifeline = LifelineClient::Connect(dir, name, deadline);
   if (!lifeline.ok()) return lifeline.status();
   std::unique_ptr<Session> session(new Session(*std::move(lifeline), *std::move(channel), options.cache_limit));
-  // Before any lease, so that no recall is missed. What happens until the daemon has it in place is found by Recheck on
-  // its first event.
   EventSink& sink = *session;
   session->events_ = std::make_unique<EventStream>(session->rpc_, sink);
+  // Before any lease there is, so that no recall is missed; and it proves that calls are answered.
+  if (absl::Status bad = session->AwaitWatching(deadline); !bad.ok()) return bad;
   return session;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -56,6 +57,8 @@ class Session final : public LeaseHost, private EventSink {
   void CountRecalled(const LeaseList& dead) { recalled_.fetch_add(dead.size(), std::memory_order_relaxed); }
 
   // session_events.cc
+  absl::Status AwaitWatching(Deadline deadline);
+  void SetWatching(const absl::Status& status);
   void OnDaemonEvent(const v1::Event& event) override;
   void OnStreamEnd(const absl::Status& why) override;
   void EndLease(LeaseId lease, LeaseEnd end, Event::Kind kind, const std::string& text);
@@ -79,6 +82,9 @@ class Session final : public LeaseHost, private EventSink {
   Mutex attach_mu_;
   CondVar attach_turn_;
   bool attaching_ ABSL_GUARDED_BY(attach_mu_) = false;
+  Mutex watch_mu_;
+  CondVar watch_changed_;
+  std::optional<absl::Status> watching_ ABSL_GUARDED_BY(watch_mu_);  // OK: the event stream is in place
   Mutex callback_mu_;
   std::shared_ptr<const EventCallback> callback_ ABSL_GUARDED_BY(callback_mu_);
   std::unique_ptr<EventStream> events_;

@@ -158,9 +158,7 @@ absl::StatusOr<Lease> Session::Attach(const Ticket& ticket, Deadline deadline) {
   {
     MutexLock lock(&attach_mu_);
     while (attaching_) {
-      if (deadline.passed())
-        return MakeError(absl::StatusCode::kUnavailable, Reason::kNotAnswering,
-                         "another Attach of this process still waits for ubd");
+      if (deadline.passed()) return NotAnswering();
       attach_turn_.WaitWithTimeout(&attach_mu_, deadline.left());
     }
     attaching_ = true;

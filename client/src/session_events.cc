@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "client/src/daemon_errors.h"
 #include "client/src/session.h"
 
 namespace ub {
@@ -27,10 +28,28 @@ void Session::Tell(const Event& event) {
   if (callback != nullptr) (*callback)(event);
 }
 
+absl::Status Session::AwaitWatching(Deadline deadline) {
+  MutexLock lock(&watch_mu_);
+  while (!watching_) {
+    if (deadline.passed()) return NotAnswering();
+    watch_changed_.WaitWithTimeout(&watch_mu_, deadline.left());
+  }
+  return *watching_;
+}
+
+void Session::SetWatching(const absl::Status& status) {
+  MutexLock lock(&watch_mu_);
+  if (!watching_) watching_ = status;
+  watch_changed_.SignalAll();
+}
+
 void Session::OnDaemonEvent(const v1::Event& event) {
-  if (event.missed() > 0 || event.kind() == v1::Event::WATCHING) Recheck();
+  if (event.missed() > 0) Recheck();
   LeaseId lease(event.lease());
   switch (event.kind()) {
+    case v1::Event::WATCHING:
+      SetWatching(absl::OkStatus());
+      break;
     case v1::Event::RECALLED:
       EndLease(lease, LeaseEnd::kRecalled, Event::Kind::kRecalled, event.text());
       break;
@@ -53,12 +72,12 @@ void Session::OnDaemonEvent(const v1::Event& event) {
 }
 
 void Session::EndLease(LeaseId lease, LeaseEnd end, Event::Kind kind, const std::string& text) {
-  registry_.End(lease, end);
+  bool news = registry_.End(lease, end);
   // Unmapped here and now: the daemon reuses the memory only when nobody maps it any more.
   std::unique_ptr<LeaseImpl> cached = cache_.Remove(lease);
   if (cached != nullptr) recalled_.fetch_add(1, std::memory_order_relaxed);
   cached.reset();
-  Tell({.kind = kind, .lease = lease, .text = text});
+  if (news) Tell({.kind = kind, .lease = lease, .text = text});
 }
 
 void Session::Recheck() {
@@ -79,6 +98,7 @@ void Session::Recheck() {
 
 void Session::OnStreamEnd(const absl::Status& why) {
   disconnected_.store(true);
+  SetWatching(why.ok() ? SessionEnded() : why);
   // Should only the stream have ended: the daemon must not go on with a session that this side has given up.
   ::shutdown(lifeline_->fd(), SHUT_RDWR);
   registry_.EndAll(LeaseEnd::kDisconnected);

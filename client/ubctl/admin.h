@@ -21,13 +21,13 @@ class Admin {
   using Stub = v1::Admin::Stub;
 
   // `deadline` is for this connection and the first call together.
-  static absl::StatusOr<std::unique_ptr<Admin>> Connect(const std::string& runtime_dir, absl::Time deadline);
+  static absl::StatusOr<std::unique_ptr<Admin>> Connect(const std::string& runtime_dir, Deadline deadline);
 
   template <class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                                const Request& request, absl::Time deadline) {
+                                const Request& request, Deadline deadline) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(deadline));
+    SetDeadline(context, deadline);
     Response response;
     grpc::Status status = ((*stub_).*method)(&context, request, &response);
     if (!status.ok()) return FromGrpc(status, /*no_answer_means_stalled=*/true);
@@ -36,7 +36,7 @@ class Admin {
   Stub& stub() { return *stub_; }
 
  private:
-  explicit Admin(std::shared_ptr<grpc::Channel> channel) : stub_(v1::Admin::NewStub(channel)) {}
+  explicit Admin(const std::shared_ptr<grpc::Channel>& channel) : stub_(v1::Admin::NewStub(channel)) {}
   std::unique_ptr<Stub> stub_;
 };
 
@@ -45,7 +45,7 @@ template <class Request, class Response>
 absl::StatusOr<Response> AskDaemon(const Context& context,
                                    grpc::Status (Admin::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                                    const Request& request) {
-  absl::Time deadline = context.Deadline();
+  Deadline deadline = context.AnswerDeadline();
   auto admin = Admin::Connect(context.runtime_dir, deadline);
   if (!admin.ok()) return admin.status();
   return (*admin)->Call(method, request, deadline);

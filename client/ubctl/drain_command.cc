@@ -16,7 +16,7 @@ struct DrainOptions {
   bool wait = false;
 };
 
-absl::StatusOr<uint64_t> SetDrain(Admin& admin, bool drain, absl::Time deadline) {
+absl::StatusOr<uint64_t> SetDrain(Admin& admin, bool drain, Deadline deadline) {
   v1::SetDrainRequest request;
   request.set_drain(drain);
   auto response = admin.Call(&Admin::Stub::SetDrain, request, deadline);
@@ -49,7 +49,7 @@ absl::StatusOr<uint64_t> AwaitDrained(const Context& context, Admin& admin, Even
       return absl::CancelledError("interrupted; the daemon goes on draining, 'ubctl drain --off' resumes");
     if ((*event)->kind() == v1::Event::RESUMED) return absl::AbortedError("somebody resumed granting meanwhile");
     if (!EndsALease((*event)->kind()) && (*event)->missed() == 0) continue;
-    auto status = admin.Call(&Admin::Stub::GetStatus, v1::GetStatusRequest(), context.Deadline());
+    auto status = admin.Call(&Admin::Stub::GetStatus, v1::GetStatusRequest(), context.AnswerDeadline());
     if (!status.ok()) return status.status();
     left = status->leases();
   }
@@ -59,7 +59,7 @@ absl::StatusOr<uint64_t> AwaitDrained(const Context& context, Admin& admin, Even
 absl::StatusOr<uint64_t> Drain(const Context& context, const DrainOptions& options) {
   std::optional<StopSignals> signals;
   if (options.wait) signals.emplace();  // before gRPC starts its threads
-  absl::Time deadline = context.Deadline();
+  Deadline deadline = context.AnswerDeadline();
   auto admin = Admin::Connect(context.runtime_dir, deadline);
   if (!admin.ok()) return admin.status();
   if (!options.wait) return SetDrain(**admin, !options.off, deadline);

@@ -17,7 +17,7 @@ class EventStream {
  public:
   // Opens the stream and waits until its first event (WATCHING: nothing later is missed) is there, or `deadline`: then
   // UNAVAILABLE/NOT_ANSWERING. Next returns that event first. Must not outlive `admin`.
-  static absl::StatusOr<std::unique_ptr<EventStream>> Open(Admin& admin, absl::Time deadline);
+  static absl::StatusOr<std::unique_ptr<EventStream>> Open(Admin& admin, Deadline deadline);
   // Ends the stream.
   ~EventStream();
   EventStream(const EventStream&) = delete;
@@ -29,8 +29,10 @@ class EventStream {
 
  private:
   EventStream() = default;
-  // Waits for the operation in flight. False: it failed; nullopt: not done by the deadline.
-  std::optional<bool> Await(absl::Time deadline);
+  // Waits for the operation in flight. False: it failed.
+  bool Await();
+  // The same, but nullopt when it is not done by the deadline.
+  std::optional<bool> AwaitUntil(Deadline deadline);
   absl::Status Finish();
 
   grpc::ClientContext context_;

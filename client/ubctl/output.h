@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/src/mono_time.h"
 #include "client/ubctl/exit_code.h"
 
 namespace ub::ctl {
@@ -20,7 +20,7 @@ struct Context {
   absl::Duration timeout = absl::Seconds(5);  // for connecting and the first answer together
   bool json = false;
 
-  absl::Time Deadline() const { return absl::Now() + timeout; }
+  Deadline AnswerDeadline() const { return Deadline::After(timeout); }
 };
 
 // Prints the message (--json) or the text, and flushes. kFailed when stdout does not take it.

@@ -45,7 +45,7 @@ class Camera {
 };
 
 absl::StatusOr<TopSnapshot> Camera::Take() {
-  absl::Time deadline = context_.Deadline();
+  Deadline deadline = context_.AnswerDeadline();
   auto status = admin_.Call(&Admin::Stub::GetStatus, v1::GetStatusRequest(), deadline);
   if (!status.ok()) return status.status();
   auto pools = admin_.Call(&Admin::Stub::ListPools, v1::ListPoolsRequest(), deadline);
@@ -58,8 +58,8 @@ absl::StatusOr<TopSnapshot> Camera::Take() {
   if (std::string remedy = ProtocolRemedy(snapshot.status().protocol()); !remedy.empty()) {
     snapshot.mutable_status()->add_problem(remedy);
   }
-  *snapshot.mutable_pools() = *std::move(pools->mutable_pools());
-  *snapshot.mutable_sessions() = *std::move(sessions->mutable_sessions());
+  snapshot.mutable_pools()->Swap(pools->mutable_pools());
+  snapshot.mutable_sessions()->Swap(sessions->mutable_sessions());
   std::stable_sort(snapshot.mutable_sessions()->begin(), snapshot.mutable_sessions()->end(),
                    [](const v1::SessionInfo& a, const v1::SessionInfo& b) { return a.bytes() > b.bytes(); });
   SetRates(snapshot);
@@ -114,19 +114,16 @@ class Screen {
 enum class Woken { kInterval, kLeave, kDaemonGone };
 
 Woken Sleep(const StopSignals& signals, const EventCounter& counter, Screen& screen, absl::Duration interval) {
-  uint64_t until = NowNs() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(interval));
-  while (true) {
+  for (Deadline next = Deadline::After(interval); !next.passed();) {
     std::array<pollfd, 3> entries = {pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
                                      pollfd{.fd = counter.fd(), .events = POLLIN, .revents = 0},
                                      pollfd{.fd = screen.keys_fd(), .events = POLLIN, .revents = 0}};
-    uint64_t left_ns = until - std::min(until, NowNs());
-    auto left_ms = static_cast<int>(std::min<uint64_t>((left_ns + 999999) / 1000000, INT32_MAX));
-    int ready = poll(entries.data(), entries.size(), left_ms);
-    if (ready == 0) return Woken::kInterval;
+    if (poll(entries.data(), entries.size(), next.poll_ms()) <= 0) continue;
     if (entries[0].revents != 0) return Woken::kLeave;
     if (entries[1].revents != 0) return Woken::kDaemonGone;
     if (entries[2].revents != 0 && screen.WantsToLeave()) return Woken::kLeave;
   }
+  return Woken::kInterval;
 }
 
 absl::Status Loop(Camera& camera, const StopSignals& signals, const EventCounter& counter, Screen& screen,
@@ -151,7 +148,7 @@ absl::Status Loop(Camera& camera, const StopSignals& signals, const EventCounter
 
 ExitCode RunTop(const Context& context, const TopOptions& options) {
   StopSignals signals;
-  absl::Time deadline = context.Deadline();
+  Deadline deadline = context.AnswerDeadline();
   auto admin = Admin::Connect(context.runtime_dir, deadline);
   if (!admin.ok()) return Fail(context, admin.status());
   auto stream = EventStream::Open(**admin, deadline);

@@ -45,7 +45,7 @@ absl::Status Follow(EventStream& stream, bool json, JsonArray& array) {
 
 ExitCode RunWatch(const Context& context) {
   StopSignals signals;
-  absl::Time deadline = context.Deadline();
+  Deadline deadline = context.AnswerDeadline();
   auto admin = Admin::Connect(context.runtime_dir, deadline);
   if (!admin.ok()) return Fail(context, admin.status());
   auto stream = EventStream::Open(**admin, deadline);

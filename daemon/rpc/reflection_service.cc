@@ -38,27 +38,41 @@ class ReflectionCall : public Call {
  protected:
   void OnOp(Op op, bool ok) override ABSL_LOCKS_EXCLUDED(mu_) {
     if (op == Op::kArrived) return OnArrived(ok);
-    bool over = false;
     {
       ub::MutexLock lock(&mu_);
       op == Op::kDone ? done_ = true : busy_ = false;
       if (op == Op::kRead) ok ? Answer() : Finish(absl::OkStatus());
       if (op == Op::kWrite && ok) Read();
-      over = done_ && !busy_ && !std::exchange(closed_, true);
     }
-    if (!over) return;
-    place_ = nullptr;
-    admission_ = {};
-    context_.calls.Closed(this);
+    CloseIfOver();
   }
 
  private:
+  // The queue's other thread may have kDone at the same time: the call does not close before it has entered.
   void OnArrived(bool ok) ABSL_LOCKS_EXCLUDED(mu_) {
     if (!ok) return Disarm(Op::kDone);  // the server is going down: kDone will not come
     bool ending = context_.calls.Opened(this).has_value();
     Listen(context_, service_);
     absl::StatusOr<Admission> admission = context_.Admit(server_context_);
-    ub::MutexLock lock(&mu_);
+    {
+      ub::MutexLock lock(&mu_);
+      Enter(std::move(admission), ending);
+      entered_ = true;
+    }
+    CloseIfOver();
+  }
+
+  void CloseIfOver() ABSL_LOCKS_EXCLUDED(mu_) {
+    {
+      ub::MutexLock lock(&mu_);
+      if (!entered_ || !done_ || busy_ || std::exchange(closed_, true)) return;
+    }
+    place_ = nullptr;
+    admission_ = {};
+    context_.calls.Closed(this);
+  }
+
+  void Enter(absl::StatusOr<Admission> admission, bool ending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!admission.ok()) return Finish(admission.status());
     admission_ = *std::move(admission);
     place_ = context_.limits.Take(absl::StrCat("reflection uid ", admission_.peer.uid.value()), kStreamsPerUid);
@@ -91,6 +105,7 @@ class ReflectionCall : public Call {
   Admission admission_;
   CallLimiter::Place place_;
   ub::Mutex mu_;
+  bool entered_ ABSL_GUARDED_BY(mu_) = false;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -107,15 +107,24 @@ class StreamCall : public Call {
   }
 
  private:
+  // The queue's other thread may have kDone at the same time: the call does not close before it has entered.
   void OnArrived(bool ok) ABSL_LOCKS_EXCLUDED(mu_) {
     if (!ok) return Disarm(Op::kDone);  // the server is going down: kDone will not come
     std::optional<absl::Status> ending = method_->context->calls.Opened(this);
     Listen(method_);
+    Enter(ending);
+    {
+      ub::MutexLock lock(&mu_);
+      entered_ = true;
+    }
+    CloseIfOver();
+  }
+
+  void Enter(const std::optional<absl::Status>& ending) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::StatusOr<Admission> admission = method_->context->Admit(server_context_);
     if (ending || !admission.ok()) return EndStream(ending ? *ending : admission.status());
     admission_ = *std::move(admission);
     method_->handle(std::static_pointer_cast<StreamCall>(shared_from_this()));
-    CloseIfOver();
   }
 
   // Writes the next message or ends the stream, if it is time. The source is asked without the lock, by one thread at a
@@ -174,7 +183,7 @@ class StreamCall : public Call {
     std::unique_ptr<Source> source;  // destroyed without the lock: it may wait for a Poke that is under way
     {
       ub::MutexLock lock(&mu_);
-      if (!done_ || outstanding_ != 0 || pumping_ || closed_) return;
+      if (!entered_ || !done_ || outstanding_ != 0 || pumping_ || closed_) return;
       closed_ = true;
       source = std::move(source_);
     }
@@ -198,6 +207,7 @@ class StreamCall : public Call {
   bool poke_out_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool finish_started_ ABSL_GUARDED_BY(mu_) = false;
+  bool entered_ ABSL_GUARDED_BY(mu_) = false;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;
   bool again_ ABSL_GUARDED_BY(mu_) = false;

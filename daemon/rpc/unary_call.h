@@ -76,10 +76,20 @@ class UnaryCall : public Call {
   void OnOp(Op op, bool ok) override { op == Op::kArrived ? OnArrived(ok) : OnLastTags(op, ok); }
 
  private:
-  void OnArrived(bool ok) {
+  // The queue's other thread may have kDone at the same time: the call does not close before it has entered.
+  void OnArrived(bool ok) ABSL_LOCKS_EXCLUDED(mu_) {
     if (!ok) return Disarm(Op::kDone);  // the server is going down: kDone will not come
     method_->context->calls.Opened(this);
     Listen(method_);
+    Enter();
+    {
+      ub::MutexLock lock(&mu_);
+      entered_ = true;
+    }
+    CloseIfOver();
+  }
+
+  void Enter() ABSL_LOCKS_EXCLUDED(mu_) {
     arrived_ = method_->context->deps.clock.Now();
     absl::StatusOr<Admission> admission = method_->context->Admit(server_context_);
     if (!admission.ok()) return Fail(admission.status());
@@ -104,10 +114,6 @@ class UnaryCall : public Call {
 
   // kDone and kFinish, in any order; after both (or kDone of an unanswered call) the call closes.
   void OnLastTags(Op op, bool ok) ABSL_LOCKS_EXCLUDED(mu_) {
-    std::function<void()> lost;
-    std::shared_ptr<void> place;
-    bool unanswered = false;
-    bool was_lost = false;
     {
       ub::MutexLock lock(&mu_);
       if (op == Op::kDone) {
@@ -116,7 +122,18 @@ class UnaryCall : public Call {
         finish_returned_ = true;
         finish_ok_ = ok;
       }
-      if (!done_ || (finish_started_ && !finish_returned_)) return;
+    }
+    CloseIfOver();
+  }
+
+  void CloseIfOver() ABSL_LOCKS_EXCLUDED(mu_) {
+    std::function<void()> lost;
+    std::shared_ptr<void> place;
+    bool unanswered = false;
+    bool was_lost = false;
+    {
+      ub::MutexLock lock(&mu_);
+      if (!entered_ || !done_ || closed_ || (finish_started_ && !finish_returned_)) return;
       closed_ = true;
       unanswered = !finish_started_;
       was_lost = was_lost_ = unanswered || !finish_ok_ || server_context_.IsCancelled();
@@ -143,6 +160,7 @@ class UnaryCall : public Call {
   MonoTime arrived_;
 
   ub::Mutex mu_;
+  bool entered_ ABSL_GUARDED_BY(mu_) = false;
   bool finish_started_ ABSL_GUARDED_BY(mu_) = false;
   bool finish_returned_ ABSL_GUARDED_BY(mu_) = false;
   bool finish_ok_ ABSL_GUARDED_BY(mu_) = false;

@@ -46,7 +46,7 @@ void Handshakes::Begin(ub::UniqueFd lifeline, absl::Duration timeout) {
   pending.lifeline = std::move(lifeline);
   pending.identity = *std::move(identity);
   pending.watch = *watch;
-  pending.timer = loop_.RunAfter(timeout, [this, id] { Refuse(id, TimedOut()); });
+  pending.timer = loop_.RunAfter(timeout, [this, id] { OnTimeout(id); });
 }
 
 void Handshakes::MakeRoom(Uid uid) {
@@ -63,6 +63,12 @@ void Handshakes::MakeRoom(Uid uid) {
   auto oldest = std::find_if(pending_.begin(), pending_.end(),
                              [uid](const auto& entry) { return entry.second.identity.uid == uid; });
   Refuse(oldest->first, TooMany());
+}
+
+// A daemon that stood still refuses nobody whose Hello came in time and only waits to be read.
+void Handshakes::OnTimeout(uint64_t id) {
+  OnReadable(id);
+  if (pending_.contains(id)) Refuse(id, TimedOut());
 }
 
 void Handshakes::OnReadable(uint64_t id) {

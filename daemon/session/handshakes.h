@@ -44,6 +44,7 @@ class Handshakes {
     EventLoop::TimerId timer = 0;
   };
   void MakeRoom(Uid uid);
+  void OnTimeout(uint64_t id);
   void OnReadable(uint64_t id);
   // Checks the packet; keeps the client's pidfd where the kernel gave none.
   absl::StatusOr<ub::wire::Hello> Check(Pending& pending, ub::wire::Packet packet);

@@ -11,6 +11,12 @@
 #include "daemon/session/peer_identity.h"
 
 namespace ubd {
+namespace {
+
+// A timer this late means that the whole process was stopped or starved.
+constexpr absl::Duration kStoodStill = absl::Milliseconds(250);
+
+}  // namespace
 
 namespace {
 
@@ -83,7 +89,8 @@ void RpcConnections::Accept(ub::UniqueFd connection, uint32_t most_per_uid, absl
   if (!watch.ok()) return;
   entry->own = std::move(connection);
   entry->watch = *watch;
-  entry->timer = loop_.RunAfter(silence, [this, number] { OnSilence(number); });
+  entry->silence = silence;
+  ExpectWords(number, *entry);
   ++of_uid_[identity->uid];
   {
     ub::MutexLock lock(&mu_);
@@ -91,6 +98,11 @@ void RpcConnections::Accept(ub::UniqueFd connection, uint32_t most_per_uid, absl
   }
   // Last: its first call may be looked up at once.
   serve_(served.release());
+}
+
+void RpcConnections::ExpectWords(int number, Connection& connection) {
+  connection.silent_until = loop_.Now() + connection.silence;
+  connection.timer = loop_.RunAfter(connection.silence, [this, number] { OnSilence(number); });
 }
 
 void RpcConnections::OnSilence(int number) {
@@ -102,8 +114,11 @@ void RpcConnections::OnSilence(int number) {
     connection = it->second;
   }
   connection->timer = 0;
+  if (connection->spoke.load(std::memory_order_relaxed)) return;
+  // A daemon that stood still evicts nobody: what the client said meanwhile may still wait to be read.
+  if (loop_.Now() - connection->silent_until > kStoodStill) return ExpectWords(number, *connection);
   // gRPC sees the end of the stream and closes its own; so does End, by the hang-up.
-  if (!connection->spoke.load(std::memory_order_relaxed)) ::shutdown(connection->own.get(), SHUT_RDWR);
+  ::shutdown(connection->own.get(), SHUT_RDWR);
 }
 
 void RpcConnections::End(int number) {

@@ -38,10 +38,13 @@ class RpcConnections : public ConnectionTable {
     ub::UniqueFd own;
     EventLoop::WatchId watch = 0;
     EventLoop::TimerId timer = 0;
+    absl::Duration silence;
+    MonoTime silent_until;
     std::atomic<bool> spoke{false};
   };
 
   ub::UniqueFd NumberFor(int connection);
+  void ExpectWords(int number, Connection& connection);
   void OnSilence(int number);
   void End(int number);
 

@@ -75,8 +75,9 @@ class SessionServer {
 
   // Runs the loop on the calling thread until Stop.
   virtual void Run() = 0;
-  // From any thread or signal-safe context: closes the listeners; Run returns after `grace` or when the last session is
-  // gone.
+  // From any thread or signal-safe context: closes the listeners (clients are refused only once the caller's own
+  // descriptors of them are closed, too; else they wait in the backlog); Run returns after `grace` or when the last
+  // session is gone.
   virtual void Stop(absl::Duration grace) = 0;
 
   // More things for the loop to wait for: `on_ready` runs on the loop's thread.

@@ -35,9 +35,12 @@ class Session {
   virtual const SessionFacts& facts() const = 0;
 
   // Sends the fds of a grant down the lifeline, in Grant frames, and calls `first` once: OK after the first batch is in
-  // the socket (answer the RPC then), or the error (the Broker has been told by FailDelivery). Larger grants go on as
-  // the client reads; what a client does not read holds up only its own grants. The pin is kept until the last fd is
-  // sent. Never blocks.
+  // the socket (answer the RPC then), or the error (the Broker has been told by FailDelivery, unless the lease or the
+  // session had ended anyway). Up to 253 blocks come in one frame, unless this process is short of descriptors; larger
+  // grants go on as the client reads, and what a client does not read holds up only its own grants. `pin` is held
+  // while fds are being sent. While a delivery waits it is let go, so that a lease that ends meanwhile (an RPC that
+  // gives up calls Broker::Abandon) frees its blocks; the delivery is dropped then. Of a lease that is delivered again,
+  // an older delivery that has not begun ends as ABORTED/SUPERSEDED. Never blocks.
   virtual void Deliver(const Grant& grant, LeasePin pin, std::function<void(absl::Status)> first) = 0;
 
   virtual uint64_t fds_in_flight() const = 0;

@@ -114,7 +114,7 @@ Reason ReasonFromName(std::string_view name) {
   return Reason::kNone;
 }
 
-absl::Status MakeError(absl::StatusCode code, Reason reason, std::string_view message, ErrorDetails details) {
+absl::Status MakeError(absl::StatusCode code, Reason reason, std::string_view message, const ErrorDetails& details) {
   absl::Status status(code, absl::string_view(message.data(), message.size()));
   std::string payload;
   Append(payload, ReasonName(reason));

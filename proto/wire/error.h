@@ -1,5 +1,5 @@
-// Typed errors. Every refusal by ubd or libub is an absl::Status with a gRPC code, a text that names cause and cure, a Reason for
-// programs, and details as name/value pairs (sizes in bytes, times in ms). All functions are thread-safe.
+// Typed errors. Every refusal by ubd or libub is an absl::Status with a gRPC code, a text that names cause and cure, a
+// Reason for programs, and details as name/value pairs (sizes in bytes, times in ms). All functions are thread-safe.
 #ifndef UB_WIRE_ERROR_H_
 #define UB_WIRE_ERROR_H_
 
@@ -17,48 +17,48 @@ namespace ub {
 enum class Reason {
   kNone = 0,
   // RESOURCE_EXHAUSTED
-  kPoolEmpty,         // no free block now; details: free, asked, leased, retired
-  kQuotaExceeded,     // details: limit, used, asked
-  kTooManySessions,   // details: limit
-  kTooManyWaiters,    // details: limit
-  kTooManyLeases,     // details: limit
-  kDaemonFdLimit,     // the daemon has no file descriptors left
-  kClientFdLimit,     // the client could not take the fds (MSG_CTRUNC)
-  kPoolDoesNotFit,    // boot: details: wanted, free, node, page_size
+  kPoolEmpty,        // no free block now; details: free, asked, leased, retired
+  kQuotaExceeded,    // details: limit, used, asked
+  kTooManySessions,  // details: limit
+  kTooManyWaiters,   // details: limit
+  kTooManyLeases,    // details: limit
+  kDaemonFdLimit,    // the daemon has no file descriptors left
+  kClientFdLimit,    // the client could not take the fds (MSG_CTRUNC)
+  kPoolDoesNotFit,   // boot: details: wanted, free, node, page_size
   // INVALID_ARGUMENT
   kMissingField,      // details: field
   kBadField,          // details: field
   kNeverSatisfiable,  // larger than the pool or the quota; details: asked, limit
   kBadConfig,
   // NOT_FOUND
-  kNoSuchLease,       // absent, or somebody else's: not told apart
+  kNoSuchLease,  // absent, or somebody else's: not told apart
   kNoSuchPool,
   kNoSuchTicket,
   // FAILED_PRECONDITION
-  kVersionMismatch,   // details: client, daemon, remedy
+  kVersionMismatch,  // details: client, daemon, remedy
   kStaleGeneration,
-  kForked,            // used in a child after fork: connect anew there
+  kForked,  // used in a child after fork: connect anew there
   kReadOnly,
-  kAlreadyRunning,    // another ubd owns the runtime directory; details: pid
-  kForeignFile,       // something that is not ours lies at a socket path
+  kAlreadyRunning,  // another ubd owns the runtime directory; details: pid
+  kForeignFile,     // something that is not ours lies at a socket path
   kNotCacheable,
   // UNAUTHENTICATED / PERMISSION_DENIED
-  kNoSession,         // token missing, unknown, or of another uid
+  kNoSession,  // token missing, unknown, or of another uid
   kNotAdmin,
-  kSocketAccess,      // the socket's mode or group keeps this user out
+  kSocketAccess,  // the socket's mode or group keeps this user out
   // UNAVAILABLE
-  kNotRunning,        // nobody listens
-  kNotAnswering,      // somebody listens but does not answer
+  kNotRunning,    // nobody listens
+  kNotAnswering,  // somebody listens but does not answer
   kDraining,
   kStopping,
-  kSessionEnded,      // the session is gone: the daemon closed or restarted
+  kSessionEnded,  // the session is gone: the daemon closed or restarted
   // ABORTED / CANCELLED / DEADLINE_EXCEEDED / DATA_LOSS / INTERNAL
-  kSuperseded,        // a retry with the same request id took over
+  kSuperseded,  // a retry with the same request id took over
   kRevoked,
   kExpired,
   kWaitTimeout,
   kMemoryTampered,
-  kKernelRefused,     // a system call failed; details: call, errno
+  kKernelRefused,  // a system call failed; details: call, errno
   kMalformedFrame,
 };
 
@@ -70,9 +70,11 @@ std::string_view ReasonName(Reason reason);
 Reason ReasonFromName(std::string_view name);
 
 // A status with reason and details attached. `message` names cause and cure.
-absl::Status MakeError(absl::StatusCode code, Reason reason, std::string_view message, ErrorDetails details = {});
+absl::Status MakeError(absl::StatusCode code, Reason reason, std::string_view message,
+                       const ErrorDetails& details = {});
 
-// A failed system call: picks the code from `error_number`, and says `what` (a phrase such as "memfd_create for pool p") and strerror.
+// A failed system call: picks the code from `error_number`, and says `what` (a phrase such as "memfd_create for pool
+// p") and strerror.
 absl::Status ErrnoError(int error_number, std::string_view what);
 
 // Reason and details of a status made by MakeError; kNone and {} for any other.

@@ -70,7 +70,8 @@ absl::StatusOr<Packet> ReceivePacket(int socket) {
   TakeFds(message, packet.fds);
   packet.fds_truncated = (message.msg_flags & MSG_CTRUNC) != 0;
   if ((message.msg_flags & MSG_TRUNC) != 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame, "a lifeline frame is longer than any known one");
+    return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame,
+                     "a lifeline frame is longer than any known one");
   }
   packet.bytes.assign(buffer, buffer + received);
   return packet;

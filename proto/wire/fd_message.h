@@ -18,12 +18,12 @@ struct Packet {
   bool fds_truncated = false;    // MSG_CTRUNC: this process had no room for all fds; those that came are in `fds`
 };
 
-// Sends one packet with at most kMaxFdsPerFrame fds; never blocks, never raises SIGPIPE. Errors carry errno in the detail "errno":
-// EAGAIN (the peer does not read), ETOOMANYREFS (too many fds in flight), EPIPE.
+// Sends one packet with at most kMaxFdsPerFrame fds; never blocks, never raises SIGPIPE. Errors carry errno in the
+// detail "errno": EAGAIN (the peer does not read), ETOOMANYREFS (too many fds in flight), EPIPE.
 absl::Status SendPacket(int socket, absl::Span<const std::byte> bytes, absl::Span<const int> fds);
 
-// Receives one packet of at most kMaxFrameBytes; never blocks: EAGAIN is RESOURCE_EXHAUSTED with the detail "errno" 11. A longer packet is
-// INVALID_ARGUMENT/MALFORMED_FRAME, its fds closed.
+// Receives one packet of at most kMaxFrameBytes; never blocks: EAGAIN is RESOURCE_EXHAUSTED with the detail "errno" 11.
+// A longer packet is INVALID_ARGUMENT/MALFORMED_FRAME, its fds closed.
 absl::StatusOr<Packet> ReceivePacket(int socket);
 
 // The raw bytes of a frame struct.

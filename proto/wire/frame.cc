@@ -33,7 +33,8 @@ struct TypeOf<GrantFailed> {
 };
 
 absl::Status Malformed(std::string_view why) {
-  return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame, absl::StrCat("malformed lifeline frame: ", std::string(why)));
+  return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame,
+                   absl::StrCat("malformed lifeline frame: ", std::string(why)));
 }
 
 template <class T>

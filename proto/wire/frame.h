@@ -17,8 +17,8 @@ namespace ub::wire {
 using Frame = std::variant<Hello, Welcome, Refuse, Grant, GrantFailed>;
 
 // Copies one frame out of a packet and checks magic, type and exact size. A frame of another protocol version is
-// FAILED_PRECONDITION/VERSION_MISMATCH with both versions in details `theirs` and `ours`; any other fault INVALID_ARGUMENT/MALFORMED_FRAME.
-// A Refuse is read whatever its version: that is how versions refuse each other.
+// FAILED_PRECONDITION/VERSION_MISMATCH with both versions in details `theirs` and `ours`; any other fault
+// INVALID_ARGUMENT/MALFORMED_FRAME. A Refuse is read whatever its version: that is how versions refuse each other.
 absl::StatusOr<Frame> ParseFrame(absl::Span<const std::byte> packet);
 
 // A zeroed frame with its header filled in.

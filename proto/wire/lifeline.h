@@ -1,5 +1,6 @@
-// The lifeline: a SOCK_SEQPACKET Unix socket between one session and the daemon. It proves who the client is (the kernel's
-// credentials), carries file descriptors, and by its hang-up tells of the session's end. One packet is one frame; every frame starts with FrameHeader.
+// The lifeline: a SOCK_SEQPACKET Unix socket between one session and the daemon. It proves who the client is (the
+// kernel's credentials), carries file descriptors, and by its hang-up tells of the session's end. One packet is one
+// frame; every frame starts with FrameHeader.
 //
 //   client                             daemon
 //     | Hello [pidfd]  ---------------->  |   credentials come from the kernel, never from the frame
@@ -8,9 +9,9 @@
 //     | <-------------- Grant [1..253 fd] |   one or more per Acquire or Attach, in block order
 //     | <------------------- GrantFailed  |   the rest of that lease will not come
 //
-// After Hello the client sends nothing more. The daemon learns from the kernel (SIOCOUTQ) that a frame was taken, so a client that does
-// not read delays only its own grants. Both sides read a frame once, into their own memory, and check before use. All
-// fields are in host byte order: the socket never leaves the machine.
+// After Hello the client sends nothing more. The daemon learns from the kernel (SIOCOUTQ) that a frame was taken, so a
+// client that does not read delays only its own grants. Both sides read a frame once, into their own memory, and check
+// before use. All fields are in host byte order: the socket never leaves the machine.
 #ifndef UB_WIRE_LIFELINE_H_
 #define UB_WIRE_LIFELINE_H_
 
@@ -36,7 +37,8 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 16);
 
-// Carries at most one fd: a pidfd of the sender, used only where the kernel cannot name the peer (another PID namespace, Linux < 6.5).
+// Carries at most one fd: a pidfd of the sender, used only where the kernel cannot name the peer (another PID
+// namespace, Linux < 6.5).
 struct Hello {
   FrameHeader header;
   int32_t pid;  // in the client's own PID namespace; shown, never trusted

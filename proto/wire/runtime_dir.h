@@ -7,7 +7,8 @@
 
 namespace ub {
 
-// `given` if not empty; else $UB_RUNTIME_DIR; else /run/ubd for root, else $XDG_RUNTIME_DIR/ubd, else /tmp/ubd-UID. Not checked or created here.
+// `given` if not empty; else $UB_RUNTIME_DIR; else /run/ubd for root, else $XDG_RUNTIME_DIR/ubd, else /tmp/ubd-UID. Not
+// checked or created here.
 std::string RuntimeDir(std::string_view given);
 
 inline constexpr std::string_view kRpcSocketName = "ubd.sock";

@@ -1,6 +1,6 @@
 // Sizes and durations as people write them; one parser for config files and command lines.
-//   size:      64MiB, 2GiB, 512KiB, 1TiB, or plain bytes (4096). Binary units only: MB, GB, G, M are refused with a hint.
-//   duration:  250ms, 30s, 5m, 2h, 100us; a whole or decimal number and a unit, or 0.
+//   size:      64MiB, 2GiB, 512KiB, 1TiB, or plain bytes (4096). Binary units only: MB, GB, G, M are refused with a
+//   hint. duration:  250ms, 30s, 5m, 2h, 100us; a whole or decimal number and a unit, or 0.
 #ifndef UB_WIRE_SIZE_TEXT_H_
 #define UB_WIRE_SIZE_TEXT_H_
 

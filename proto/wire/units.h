@@ -73,8 +73,8 @@ constexpr uint64_t PiecesFor(Bytes size, Bytes unit) {
   return size.count() / unit.count() + (size.count() % unit.count() != 0 ? 1 : 0);
 }
 
-// Names one byte of the pool for everybody on and beyond this node: CPU client, NIC, peer. Never a pointer of any process: the range
-// starts where no process address lies by default (2^48).
+// Names one byte of the pool for everybody on and beyond this node: CPU client, NIC, peer. Never a pointer of any
+// process: the range starts where no process address lies by default (2^48).
 class UbAddr {
  public:
   static constexpr uint64_t kBase = uint64_t{1} << 48;

@@ -26,7 +26,8 @@ std::string ParamName(const ::testing::TestParamInfo<const char*>& param);
 
 class CrashTest : public ::testing::Test {
  protected:
-  // `reserve`: blocks beside the pool. Members of group 65534 may connect when `open_to_all`. `more`: further config text.
+  // `reserve`: blocks beside the pool. Members of group 65534 may connect when `open_to_all`. `more`: further config
+  // text.
   void StartDaemon(uint64_t reserve, bool open_to_all, const std::string& more = "");
   // Starts ubd_holder.
   std::unique_ptr<Process> Holder(const std::string& what, uint64_t bytes, std::optional<Ids> ids = std::nullopt);

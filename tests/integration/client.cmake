@@ -2,7 +2,7 @@
 add_executable(client_actor client_actor.cc)
 target_link_libraries(client_actor PRIVATE ub)
 
-ubd_test(client_lease_test integration SOURCES client_lease_test.cc LINK ub ubd_raw_client)
+ubd_test(client_lease_test integration SOURCES client_lease_test.cc client_process_test.cc LINK ub ubd_raw_client)
 target_compile_definitions(client_lease_test PRIVATE CLIENT_ACTOR="$<TARGET_FILE:client_actor>"
   EXAMPLES_DIR="$<TARGET_FILE_DIR:hello_lease>")
 add_dependencies(client_lease_test client_actor ubd hello_lease share_between_processes)
@@ -10,7 +10,11 @@ set_tests_properties(client_lease_test PROPERTIES TIMEOUT 300)
 ubd_use_grpc_pch(client_actor client_lease_test)
 
 # A program outside the tree, with find_package and with pkg-config.
+set(sanitize)
+if(UBD_SANITIZE)
+  set(sanitize -fsanitize=${UBD_SANITIZE})
+endif()
 add_test(NAME client_install_test COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${CMAKE_BINARY_DIR} -DSOURCE_DIR=${CMAKE_SOURCE_DIR}
-  -DCXX=${CMAKE_CXX_COMPILER} "-DFLAGS=$<$<BOOL:${UBD_SANITIZE}>:-fsanitize=${UBD_SANITIZE}>"
+  -DCXX=${CMAKE_CXX_COMPILER} "-DFLAGS=${sanitize}"
   -P ${CMAKE_CURRENT_SOURCE_DIR}/client_install_test.cmake)
 set_tests_properties(client_install_test PROPERTIES LABELS integration TIMEOUT 300)

@@ -3,15 +3,19 @@
 //   auto client = ub::Client::Connect({});                        // one per process; thread-safe
 //   auto lease = (*client)->Acquire({.bytes = ub::MiB(64)});        // mapped, contiguous, ready to touch
 //   std::memcpy(lease->data(), source, n);
-//   auto ticket = lease->Share({.access = ub::Access::kReadOnly, .uid = ub::Uid(1001)});   // hand ticket->text() to the consumer
-//                                                                  // ~Lease gives it back (or keeps it cached, still mapped)
+//   auto ticket = lease->Share({.access = ub::Access::kReadOnly, .uid = ub::Uid(1001)});   // hand ticket->text() to
+//   the consumer
+//                                                                  // ~Lease gives it back (or keeps it cached, still
+//                                                                  mapped)
 //
-// Errors are absl::Status; ub::ReasonOf (ub/error.h) tells causes apart: NOT_RUNNING (no daemon), NOT_ANSWERING (stalled), VERSION_MISMATCH,
-// QUOTA_EXCEEDED, POOL_EMPTY, WAIT_TIMEOUT, FORKED and so on. Nothing here throws, and nothing raises SIGPIPE or SIGBUS.
+// Errors are absl::Status; ub::ReasonOf (ub/error.h) tells causes apart: NOT_RUNNING (no daemon), NOT_ANSWERING
+// (stalled), VERSION_MISMATCH, QUOTA_EXCEEDED, POOL_EMPTY, WAIT_TIMEOUT, FORKED and so on. Nothing here throws, and
+// nothing raises SIGPIPE or SIGBUS.
 //
-// After fork the child must not use the parent's Client, Leases or Slots: their memory is not mapped there (MADV_DONTFORK) and calls return
-// FAILED_PRECONDITION/FORKED; destroying them there is harmless and frees nothing. A child of a process that had connected cannot Connect either
-// (FORKED: gRPC does not survive a fork): let it exec a program that connects, or fork before the first Connect. exec ends the session.
+// After fork the child must not use the parent's Client, Leases or Slots: their memory is not mapped there
+// (MADV_DONTFORK) and calls return FAILED_PRECONDITION/FORKED; destroying them there is harmless and frees nothing. A
+// child of a process that had connected cannot Connect either (FORKED: gRPC does not survive a fork): let it exec a
+// program that connects, or fork before the first Connect. exec ends the session.
 #ifndef UB_CLIENT_H_
 #define UB_CLIENT_H_
 
@@ -42,8 +46,8 @@ struct ConnectOptions {
 };
 
 struct AcquireOptions {
-  std::string pool;  // empty: the daemon's first
-  Bytes bytes;       // at least 1; rounded up to whole blocks
+  std::string pool;                            // empty: the daemon's first
+  Bytes bytes;                                 // at least 1; rounded up to whole blocks
   absl::Duration wait = absl::ZeroDuration();  // how long to wait for free memory; zero: not at all
   std::optional<absl::Duration> ttl;           // the lease ends by itself after this; such a lease is never cached
   bool cacheable = true;

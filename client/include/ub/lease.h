@@ -18,7 +18,8 @@
 
 namespace ub {
 
-// Lets one session of one uid attach a lease, once, before it expires. A secret: whoever has it and that uid can attach.
+// Lets one session of one uid attach a lease, once, before it expires. A secret: whoever has it and that uid can
+// attach.
 class Ticket {
  public:
   Ticket() = default;
@@ -41,7 +42,8 @@ struct ShareOptions {
 
 class LeaseImpl;
 
-// Move-only. Different threads may use the memory at will; one Lease object is for one thread at a time. Must not outlive its Client.
+// Move-only. Different threads may use the memory at will; one Lease object is for one thread at a time. Must not
+// outlive its Client.
 class Lease {
  public:
   Lease();  // holds nothing
@@ -65,7 +67,8 @@ class Lease {
   Bytes block_size() const;
   Bytes page_size() const;
 
-  // The UB address of the byte at `offset`: OUT_OF_RANGE beyond the end. Neighbouring bytes have neighbouring addresses within a block only.
+  // The UB address of the byte at `offset`: OUT_OF_RANGE beyond the end. Neighbouring bytes have neighbouring addresses
+  // within a block only.
   absl::StatusOr<UbAddr> ub_addr(Bytes offset) const;
 
   // Time left for a lease with a TTL.
@@ -77,7 +80,8 @@ class Lease {
   // Unmaps and gives back, or keeps it cached. The Lease holds nothing afterwards, whatever the result.
   absl::Status Release();
 
-  // False once the daemon has ended the lease (revoke, TTL, owner's release, daemon gone): the bytes stay mapped, but are nobody's any more.
+  // False once the daemon has ended the lease (revoke, TTL, owner's release, daemon gone): the bytes stay mapped, but
+  // are nobody's any more.
   bool alive() const;
 
  private:

@@ -1,6 +1,6 @@
-// Slots: equal pieces of leases, carved off without a call. Take and return cost nanoseconds: the free slots lie in small magazines, each thread takes
-// from a magazine of its own, and moves on to another when that is empty. Any thread reaches every free slot, and a slot may be returned by
-// another thread than took it.
+// Slots: equal pieces of leases, carved off without a call. Take and return cost nanoseconds: the free slots lie in
+// small magazines, each thread takes from a magazine of its own, and moves on to another when that is empty. Any thread
+// reaches every free slot, and a slot may be returned by another thread than took it.
 //
 //   auto pool = ub::SlotPool::Create(client, {.slot = ub::KiB(256), .bytes = ub::MiB(256)});
 //   ub::Slot slot = (*pool)->Take();          // empty when all are taken

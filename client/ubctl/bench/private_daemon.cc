@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/src/mono_time.h"
 #include "client/ubctl/bench/samples.h"
 #include "proto/wire/unique_fd.h"
 #include "ub/error.h"
@@ -46,6 +47,7 @@ absl::StatusOr<pid_t> Spawn(const std::string& ubd, const std::string& directory
   std::vector<std::string> words = {"ubd", "--config", directory + "/ubd.textproto", "--runtime-dir",
                                     directory + "/run"};
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   std::string notify = absl::StrCat("NOTIFY_SOCKET=", directory, "/notify");
@@ -67,13 +69,10 @@ absl::StatusOr<pid_t> Spawn(const std::string& ubd, const std::string& directory
 // Ok once a message says READY=1.
 absl::Status AwaitReady(int notify, pid_t pid, absl::Duration patience) {
   UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  uint64_t until = NowNs() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience));
-  while (true) {
+  for (Deadline deadline = Deadline::After(patience); !deadline.passed();) {
     std::array<pollfd, 2> entries = {pollfd{.fd = notify, .events = POLLIN, .revents = 0},
                                      pollfd{.fd = process.get(), .events = POLLIN, .revents = 0}};
-    int left = static_cast<int>((until - std::min(until, NowNs())) / 1000000);
-    int ready = poll(entries.data(), entries.size(), left);
-    if (ready == 0) return absl::DeadlineExceededError("the private ubd was not ready in time");
+    if (poll(entries.data(), entries.size(), deadline.poll_ms()) <= 0) continue;
     if (entries[0].revents != 0) {
       std::array<char, 4096> message;
       ssize_t got = recv(notify, message.data(), message.size(), MSG_DONTWAIT);
@@ -84,6 +83,7 @@ absl::Status AwaitReady(int notify, pid_t pid, absl::Duration patience) {
       return absl::AbortedError("the private ubd ended before it was ready");
     }
   }
+  return absl::DeadlineExceededError("the private ubd was not ready in time");
 }
 
 std::string LastLine(const std::string& path) {

@@ -34,7 +34,7 @@ uint64_t ProcNumber(const char* path, const std::string& key) {
 }  // namespace
 
 absl::StatusOr<BenchSetting> MakeSetting(const Context& context, const std::string& pool) {
-  absl::Time deadline = context.Deadline();
+  Deadline deadline = context.AnswerDeadline();
   auto admin = Admin::Connect(context.runtime_dir, deadline);
   if (!admin.ok()) return admin.status();
   auto status = (*admin)->Call(&Admin::Stub::GetStatus, v1::GetStatusRequest(), deadline);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,6 +154,9 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) 
 
 void Process::Signal(int signal) const {
   if (!code_) syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
+  // A stop takes a moment to reach every thread; until then one of them may still answer.
+  siginfo_t stopped = {};
+  if (!code_ && signal == SIGSTOP) waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WNOWAIT);
 }
 
 absl::StatusOr<ExitCode> Process::Wait(absl::Duration limit) {

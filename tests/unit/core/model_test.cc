@@ -1,39 +1,16 @@
-// Thousands of random steps against a small model of what must be true: who had which backing, what is in use, who came
-// first. Every step is followed by all checks, so the first wrong step is the one that is reported. The seed is in the
-// failure's trace.
+// Thousands of random steps against a small model of what must be true (truth.h). Every step is followed by all checks,
+// so the first wrong step is the one that is reported. The seed is in the failure's trace.
 #include <algorithm>
-#include <map>
 #include <random>
-#include <set>
 
-#include "tests/unit/core/rig.h"
+#include "tests/unit/core/truth.h"
 
 namespace ubd {
 namespace {
 
-constexpr uint32_t kBlocks = 10;
-constexpr int kUids = 3;
-
-struct Call {
-  SessionId session;
-  uint64_t request = 0;
-  uint64_t order = 0;  // of first asking
-  uint64_t blocks = 0;
-  ClaimId claim = 0;
-  int calls = 0;
-  bool waiting = false;
-};
-using CallPtr = std::shared_ptr<Call>;
-
-struct Held {
-  SessionId owner;
-  Grant grant;
-  std::set<SessionId> shares;
-};
-
-class Model {
+class Model : public Truth {
  public:
-  explicit Model(uint32_t seed) : rng_(seed), rig_(OnePool(kBlocks), Limits()) {
+  explicit Model(uint32_t seed) : rng_(seed) {
     for (int uid = 0; uid < kUids; ++uid) Open(UidOf(uid));
   }
 
@@ -53,24 +30,6 @@ class Model {
     rig_.Pass(absl::Milliseconds(static_cast<int64_t>(rng_() % 400)));
   }
 
-  void CheckAll() {
-    ASSERT_EQ(rig_.broker->CheckInvariants(), absl::OkStatus());
-    // Every session's account, counted anew from what the model knows.
-    std::map<Uid, uint64_t> used;
-    std::map<BlockId, LeaseId> owners;
-    for (const LeaseListing& lease : rig_.broker->Leases(kAdmin)) used[lease.holders[0].uid] += lease.blocks;
-    for (const auto& [block, charge] : rig_.memory.retired) {
-      for (Uid uid : charge) ++used[uid];
-    }
-    for (const CallPtr& call : calls_) {
-      if (call->waiting && call->calls == 0) used[sessions_.at(call->session)] += call->blocks;
-    }
-    for (const SessionListing& session : rig_.broker->Sessions(kAdmin)) {
-      ASSERT_EQ(session.uid_bytes, kBlock * used[session.facts.uid]) << "uid " << session.facts.uid;
-    }
-    ASSERT_EQ(rig_.Pool().retired, rig_.memory.retired.size());
-  }
-
   // Everybody goes: everything must come back, and every call must have been answered once.
   void Finish() {
     pins_.clear();
@@ -82,15 +41,7 @@ class Model {
     for (const CallPtr& call : calls_) EXPECT_EQ(call->calls, 1) << "request " << call->request;
   }
 
-  int grants() const { return grants_; }
-
  private:
-  static BrokerLimits Limits() {
-    BrokerLimits limits;
-    limits.default_per_uid = kBlock * 7;
-    limits.default_per_session = kBlock * 6;
-    return limits;
-  }
   Uid UidOf(int i) const { return Uid(static_cast<uint32_t>(1001 + i)); }
 
   void Open(Uid uid) { sessions_[rig_.Open(uid)] = uid; }
@@ -138,48 +89,6 @@ class Model {
     call->claim = rig_.broker->Acquire(
         request, [this, call](absl::StatusOr<Grant> result) { OnAnswer(*call, std::move(result)); });
     call->waiting = call->calls == 0;
-  }
-
-  void OnAnswer(Call& call, absl::StatusOr<Grant> result) {
-    ++call.calls;
-    ASSERT_EQ(call.calls, 1);
-    if (!result.ok() || result->repeated) return;
-    ++grants_;
-    // First come, first served: nobody who asked earlier is still waiting. A superseding call has the order of the
-    // first.
-    for (const CallPtr& other : calls_) {
-      ASSERT_FALSE(other->waiting && other->calls == 0 && other->order < call.order && &call != other.get())
-          << "request " << call.request << " overtook " << other->request;
-    }
-    ASSERT_GT(result->generation.value(), last_generation_);
-    last_generation_ = result->generation.value();
-    Uid uid = sessions_.at(call.session);
-    for (const GrantedBlock& block : result->blocks) {
-      ASSERT_FALSE(in_use_.contains(block.block)) << "block " << block.block << " is in two leases";
-      in_use_.insert(block.block);
-      std::set<Uid>& seen = seen_[block.block];
-      seen.insert(uid);
-      ASSERT_EQ(seen.size(), 1u) << "block " << block.block << " has another uid's bytes";
-      ASSERT_FALSE(dirty_.contains(block.block)) << "block " << block.block << " had an unclean end";
-    }
-    held_[result->lease] = {call.session, *result, {}};
-  }
-
-  // Leases that the Broker ended by itself (recall, TTL) show in its events.
-  void Sync() {
-    for (; read_ < rig_.events.all.size(); ++read_) {
-      const Event& event = rig_.events.all[read_];
-      bool clean = event.kind == EventKind::kReleased && event.text.empty();
-      clean = clean || event.kind == EventKind::kRecalled;
-      bool end = clean || event.kind == EventKind::kReleased || event.kind == EventKind::kRevoked ||
-                 event.kind == EventKind::kExpired || event.kind == EventKind::kReclaimed;
-      auto held = end ? held_.find(*event.lease) : held_.end();
-      if (held == held_.end() || held->second.owner != *event.session) continue;
-      for (const GrantedBlock& block : held->second.grant.blocks) {
-        if (!clean || unclean_.contains(*event.lease)) dirty_.insert(block.block);
-      }
-      held_.erase(held);
-    }
   }
 
   void ReleaseOne() {
@@ -299,19 +208,7 @@ class Model {
   }
 
   std::mt19937 rng_;
-  Rig rig_;
-  std::map<SessionId, Uid> sessions_;
-  std::vector<CallPtr> calls_;
-  std::map<LeaseId, Held> held_;
   std::vector<LeasePin> pins_;
-  std::set<BlockId> in_use_;               // from grant to the end of its reclaim
-  std::map<BlockId, std::set<Uid>> seen_;  // who had the backing that the block has now
-  std::set<BlockId> dirty_;                // its backing must not be used again
-  std::set<LeaseId> unclean_;              // some holder left without a detach
-  uint64_t next_request_ = 1;
-  uint64_t last_generation_ = 0;
-  size_t read_ = 0;
-  int grants_ = 0;
 };
 
 class ModelTest : public testing::TestWithParam<uint32_t> {};

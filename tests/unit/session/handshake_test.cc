@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "absl/strings/ascii.h"
@@ -154,6 +156,36 @@ TEST(Handshake, UnexpectedDescriptorsStayOpen) {
     EXPECT_TRUE(ReceiveFrame<Refuse>(fd.get()).ok());
   }
   EXPECT_TRUE(Eventually([&] { return OpenFdCount() == before; })) << OpenFdCount() << " of " << before;
+}
+
+TEST(Handshake, ClientsOwnPidfdIsRefused) {
+  TestDaemon daemon;
+  UniqueFd fd = ConnectTo(daemon.lifeline(), SOCK_SEQPACKET);
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  ASSERT_TRUE(SendHello(fd.get(), "inside", {pidfd.get()}).ok());
+  EXPECT_TRUE(ReceiveFrame<ub::wire::Welcome>(fd.get()).ok());
+}
+
+TEST(Handshake, BrokersDeadlinesAreMissed) {
+  DaemonOptions options;
+  options.blocks = 1;
+  TestDaemon daemon(options);
+  auto client = Join(daemon.lifeline());
+  ASSERT_TRUE(client.ok());
+  ASSERT_TRUE(daemon.AcquireNow(client->id(), 1).ok());
+  AcquireRequest request;
+  request.session = client->id();
+  request.bytes = ub::MiB(2);
+  request.request = RequestId(99);
+  request.wait = absl::Milliseconds(100);
+  std::atomic<bool> timed_out{false};
+  const absl::Time start = absl::Now();
+  daemon.broker().Acquire(request, [&](absl::StatusOr<Grant> grant) {
+    timed_out = ub::ReasonOf(grant.status()) == ub::Reason::kWaitTimeout;
+  });
+  EXPECT_TRUE(Eventually([&] { return timed_out.load(); }));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(99));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(3));
 }
 
 TEST(Handshake, HalfHelloThenHangUpLeaks) {

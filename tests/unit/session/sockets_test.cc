@@ -167,7 +167,9 @@ TEST_F(ListeningSocketTest, TwoOfTenAtOnceServe) {
     for (int i = 0; i < 10; ++i) {
       children.push_back(std::make_unique<Child>([&](const Child::Channel& channel) {
         channel.Hear();
-        auto socket = Bind();
+        // As the daemon does it: the lock first, so that nobody else probes and removes a stale socket meanwhile.
+        auto lock = RuntimeDirLock::Take(dir.path());
+        auto socket = lock.ok() ? Bind() : lock.status();
         channel.Say(socket.ok() ? 'y' : ReasonOf(socket.status()) == Reason::kAlreadyRunning ? 'n' : '?');
         channel.Hear();
         return 0;

@@ -147,7 +147,10 @@ template <class Body>
 int WithFewFds(int spare, Body body) {
   pid_t child = ::fork();
   if (child == 0) {
-    int highest = ::dup(0);  // the lowest free number: descriptors are dense below it
+    int last = 0;
+    for (int fd = 0; fd < 1024; ++fd) last = ::fcntl(fd, F_GETFD) >= 0 ? fd : last;
+    int highest = 0;
+    while (highest <= last) highest = ::dup(0);  // fills the gaps that whoever started this left
     ::close(highest);
     rlimit limit = {static_cast<rlim_t>(highest + spare), static_cast<rlim_t>(highest + spare)};
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) ::_exit(99);

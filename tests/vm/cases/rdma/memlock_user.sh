@@ -3,7 +3,7 @@
 set -eu
 . "$UBD_VM/guest/case-lib.sh"
 as_user() { setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --memlock=65536:65536 "$@"; }
-mkdir -p -m 700 /tmp/memlock && chown 65534:65534 /tmp/memlock
+mkdir -m 700 /tmp/memlock && chown 65534:65534 /tmp/memlock
 small_config 8 'lock_pages: REQUIRED' >/tmp/memlock/must
 small_config 8 'lock_pages: IF_POSSIBLE' >/tmp/memlock/may
 rc=0
