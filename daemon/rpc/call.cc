@@ -61,11 +61,24 @@ void CallTable::Closed(Call* call) {
     most_ = std::max(most_, open_.size());
     open_.erase(call);
     if (open_.empty()) changed_.SignalAll();
-    trim = most_ >= kFlood && open_.size() <= kCalm;
-    if (trim) most_ = 0;
+    trim = open_.size() <= kCalm && CalmAgain();
   }
   // What a flood took is free by now, but the allocator keeps it.
   if (trim) malloc_trim(0);
+}
+
+// True when a flood has just ended, and once more a second later: the connections go after their calls.
+bool CallTable::CalmAgain() {
+  if (most_ < kFlood && trim_again_ == MonoTime::Never()) return false;
+  const MonoTime now = SystemClock().Now();
+  if (most_ >= kFlood) {
+    most_ = 0;
+    trim_again_ = now + absl::Seconds(1);
+    return true;
+  }
+  if (now < trim_again_) return false;
+  trim_again_ = MonoTime::Never();
+  return true;
 }
 
 void CallTable::EndStreams(const absl::Status& status) {

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "absl/status/status.h"
+#include "daemon/core/clock.h"
 #include "proto/wire/mutex.h"
 
 namespace ubd {
@@ -64,10 +65,13 @@ class CallTable {
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  bool CalmAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   ub::Mutex mu_;
   ub::CondVar changed_;
   std::set<Call*> open_ ABSL_GUARDED_BY(mu_);
   size_t most_ ABSL_GUARDED_BY(mu_) = 0;  // open at once since memory was last given back
+  MonoTime trim_again_ ABSL_GUARDED_BY(mu_) = MonoTime::Never();
   std::optional<absl::Status> ending_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
