@@ -10,6 +10,9 @@ import grpc
 
 from rpc_harness import Daemon, UbdTest, main
 
+# AddressSanitizer keeps what was freed for a while and pads what is in use: there the bounds only catch growth without end.
+MEMORY_FACTOR = 8 if os.environ.get("UBD_SANITIZE") else 1
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -84,7 +87,7 @@ class Hostile(UbdTest):
         for connection in self.sockets:
             connection.close()
         deadline = time.monotonic() + 20
-        while kib_in_use(self.daemon.process.pid) - before > 400 << 10:
+        while kib_in_use(self.daemon.process.pid) - before > MEMORY_FACTOR * (400 << 10):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
             self.client.call("grpc.health.v1.Health/Check")
@@ -116,7 +119,7 @@ class Hostile(UbdTest):
             except OSError:
                 break
         self.assert_served()
-        self.assertLess(kib_in_use(self.daemon.process.pid) - before, 128 << 10)
+        self.assertLess(kib_in_use(self.daemon.process.pid) - before, MEMORY_FACTOR * (128 << 10))
 
     def test_garbage_instead_of_http(self):
         for garbage in (b"\0" * 4096, os.urandom(65536), b"GET / HTTP/1.1\r\n\r\n", PREFACE + os.urandom(4096),
@@ -137,7 +140,7 @@ class Hostile(UbdTest):
         stub = self.client.channel.unary_unary("/grpc.health.v1.Health/Check")
         with self.assertRaises(grpc.RpcError):
             stub(b"\x0a\x80\x80\x80\x20" + b"\0" * (64 << 20), timeout=10, compression=grpc.Compression.Gzip)
-        self.assertLess(kib_in_use(self.daemon.process.pid) - before, 32 << 10)
+        self.assertLess(kib_in_use(self.daemon.process.pid) - before, MEMORY_FACTOR * (32 << 10))
         self.assert_served()
 
     def test_fds_come_back_after_many_short_connections(self):
@@ -172,7 +175,7 @@ class Hostile(UbdTest):
         self.assert_served()
         grown = kib_in_use(self.daemon.process.pid) - before
         print("2048 watchers asked for, 1000 events:", grown, "KiB")
-        self.assertLess(grown, 128 << 10)
+        self.assertLess(grown, MEMORY_FACTOR * (128 << 10))
 
 
 if __name__ == "__main__":

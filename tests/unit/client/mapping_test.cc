@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
+#include <cerrno>
 #include <cstring>
 
 #include "proto/wire/error.h"
@@ -46,7 +46,9 @@ TEST(MappingTest, WritingFaultsLater) {
   ASSERT_TRUE(mapping.ok()) << mapping.status();
   long before = PageFaults();
   for (size_t at = 0; at < mapping->size(); at += 4096) mapping->data()[at] = std::byte{1};
-  EXPECT_EQ(PageFaults() - before, 0);
+  if (!kShadowMemory) {
+    EXPECT_EQ(PageFaults() - before, 0);
+  }
 }
 
 TEST(MappingTest, UnsealedFdAccepted) {
@@ -114,13 +116,10 @@ TEST(MappingTest, ReadOnlyLeaseWritable) {
 TEST(MappingTest, InheritedByAForkedChild) {
   absl::StatusOr<Mapping> mapping = MapBlocks(1, Access::kReadWrite);
   ASSERT_TRUE(mapping.ok()) << mapping.status();
-  volatile std::byte* at = mapping->data();
-  int status = InChild([at] {
-    ::signal(SIGSEGV, SIG_DFL);
-    (void)*at;
-    return 0;
-  });
-  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) != 0) << status;
+  std::byte* at = mapping->data();
+  EXPECT_EQ(::msync(at, mapping->size(), MS_ASYNC), 0);
+  int status = InChild([at] { return ::msync(at, 4096, MS_ASYNC) == -1 && errno == ENOMEM ? 0 : 1; });
+  EXPECT_EQ(status, 0);
 }
 
 TEST(MappingTest, LeftMappedWhenDestroyedOrMovedFrom) {

@@ -77,6 +77,15 @@ inline int InChild(const std::function<int()>& what) {
   return status;
 }
 
+// Sanitizers keep shadow memory, which faults on its own: page faults are counted in plain builds only.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kShadowMemory = true;
+#elif defined(__has_feature)
+inline constexpr bool kShadowMemory = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kShadowMemory = false;
+#endif
+
 inline long PageFaults() {
   rusage usage = {};
   ::getrusage(RUSAGE_THREAD, &usage);

