@@ -1,6 +1,7 @@
 """Every command of ubctl, plain and with --json, against a daemon that answers."""
 
 import json
+import os
 import subprocess
 import tempfile
 
@@ -147,7 +148,8 @@ class Commands(UbdTest):
         for name in ("slot_take_return", "lease_warm", "lease_cold", "rpc_null"):
             self.assertGreater(figures[name]["p50_ns"], 0, figures[name])
             self.assertGreaterEqual(figures[name]["p99_ns"], figures[name]["p50_ns"])
-        self.assertEqual(figures["lease_warm"]["page_faults"], 0)
+        if not os.environ.get("UBD_SANITIZE"):  # shadow memory faults on its own
+            self.assertEqual(figures["lease_warm"]["page_faults"], 0)
         for figure in figures.values():
             if figure["p50_ns"] is None:
                 self.assertRegex(figure["note"], r"^not measured: .")
