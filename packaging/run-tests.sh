@@ -34,7 +34,7 @@ lane() {
 }
 {
   lane configure 300 "" configured
-  lane lint 900 configured
+  lane lint 1800 configured
   lane build-full 2400 configured full
   lane unit-full 900 full
   lane integration-full 1200 full
