@@ -43,7 +43,7 @@ first=$(property MainPID)
 systemctl restart ubd
 test "$(property MainPID)" != "$first" || fail "restart kept the process"
 kill -9 "$(property MainPID)"
-until_true test "$(property NRestarts)" -ge 1
+while [ "$(property NRestarts)" -lt 1 ]; do sleep 0.2; done
 until_true systemctl is-active -q ubd
 "$ubctl" status >/dev/null || fail "not back after kill -9"
 
