@@ -22,6 +22,11 @@
 #include "ub/client.h"
 #include "ub/slot_pool.h"
 
+// The program that acts as another user; the build says where it is.
+#ifndef CLIENT_ACTOR
+#define CLIENT_ACTOR "client_actor"
+#endif
+
 namespace ubd::testing {
 
 using ::testing::HasSubstr;
