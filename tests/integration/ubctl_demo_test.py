@@ -9,6 +9,7 @@ import time
 
 from ubctl_harness import MIB, Daemon, Hold, Ubctl, UbdTest, all_free, as_uid, await_true, main, rest_of
 
+MOST_IN_FLIGHT = 4  # chunks that a producer lets pile up
 TINY_POOL = 'pool { name: "host" block_size: "2MiB" blocks: 1 page_size: "4KiB" reserve_blocks: 1 lock_pages: OFF }\n'
 
 
@@ -132,10 +133,13 @@ class Demo(UbdTest):
 
     def test_revoked_chunk_is_an_error(self):
         demo = self.ubctl.start("demo", self.sparse(64 << 30))
-        await_true(lambda: self.ubctl.json("sessions")["sessions"], "it runs")
-        while demo.poll() is None:
-            for lease in self.ubctl.json("leases")["leases"]:
-                self.ubctl.run("lease", "revoke", str(lease["id"]))
+        await_true(lambda: self.ubctl.json("leases")["leases"], "it runs")
+        consumer, = children(demo.pid)
+        os.kill(consumer, signal.SIGSTOP)  # chunks pile up before it, so that the leases are still there when they are revoked
+        await_true(lambda: len(self.ubctl.json("leases")["leases"]) == MOST_IN_FLIGHT, "the producer waits for its consumer")
+        for lease in self.ubctl.json("leases")["leases"]:
+            self.ubctl.run("lease", "revoke", str(lease["id"]))
+        os.kill(consumer, signal.SIGCONT)
         _, errors = rest_of(demo)
         self.assertEqual(demo.returncode, 1, errors)
 

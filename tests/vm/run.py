@@ -11,6 +11,7 @@ the case that ran and all that were to follow. The exit code speaks of the boot 
 own test reads its .rc (check-case.sh).
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -42,7 +43,7 @@ def qemu_command(boot, build, results, kernel, shell=False):
     words = ["console=ttyS0", "panic=-1", "oops=panic" if not shell else "", "loglevel=5", f"ubd.boot={'shell' if shell and boot == 'rdma' else boot}",
              f"ubd.vm={HERE}", f"ubd.build={build}", f"ubd.kernel={kernel}", "ubd.shell=1" if shell else ""]
     command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2,sockets=2", "-m", "3G", "-nographic", "-no-reboot",
-               "-nodefaults", "-serial", "stdio", "-monitor", f"unix:{results}/monitor.sock,server=on,wait=off",
+               "-nodefaults", "-serial", "stdio", "-qmp", f"unix:{results}/monitor.sock,server=on,wait=off",
                "-kernel", f"{kernel}/boot/vmlinuz-{release}", "-initrd", str(initramfs), "-append", " ".join(filter(None, words)),
                "-virtfs", "local,path=/,mount_tag=rootfs,security_model=passthrough,readonly=on,multidevs=remap",
                "-virtfs", f"local,path={results},mount_tag=results,security_model=none",
@@ -81,15 +82,18 @@ class Console:
         elif TROUBLE.search(text):
             self.complaints.setdefault(self.case or "boot", []).append(text.strip())
 
-
     def pause(self, seconds):
-        for command, rest in (("stop", seconds), ("cont", 0)):
-            with socket.socket(socket.AF_UNIX) as monitor:
-                monitor.connect(str(self.monitor))
-                monitor.recv(4096)
-                monitor.sendall(command.encode() + b"\n")
-                monitor.recv(4096)
-            time.sleep(rest)  # how long the machine is to stand still
+        """Lets the machine stand still, by qemu's own protocol: each command is over when it was answered."""
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.settimeout(30)
+            monitor.connect(str(self.monitor))
+            answers = monitor.makefile("r", encoding="utf-8")
+            answers.readline()  # the greeting
+            for command, rest in (("qmp_capabilities", 0), ("stop", seconds), ("cont", 0)):
+                monitor.sendall(json.dumps({"execute": command}).encode() + b"\n")
+                while not {"return", "error"} & json.loads(answers.readline()).keys():
+                    pass  # events come in between
+                time.sleep(rest)  # how long the machine is to stand still
 
 
 def follow(process, console, silence, deadline):
