@@ -5,8 +5,11 @@ set(ub_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ub)
 
 install(TARGETS ub EXPORT ub-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libub)
 install(FILES ${CMAKE_SOURCE_DIR}/client/include/ub/client.h ${CMAKE_SOURCE_DIR}/client/include/ub/lease.h
-              ${CMAKE_SOURCE_DIR}/client/include/ub/slot_pool.h ${CMAKE_SOURCE_DIR}/proto/wire/units.h
+              ${CMAKE_SOURCE_DIR}/client/include/ub/slot_pool.h ${CMAKE_SOURCE_DIR}/client/include/ub/batcher.h
+              ${CMAKE_SOURCE_DIR}/client/include/ub/file.h ${CMAKE_SOURCE_DIR}/client/include/ub/queue.h
+              ${CMAKE_SOURCE_DIR}/client/include/ub/transfer.h ${CMAKE_SOURCE_DIR}/proto/wire/units.h
               ${CMAKE_SOURCE_DIR}/proto/wire/error.h
+              ${CMAKE_SOURCE_DIR}/proto/wire/queue_layout.h ${CMAKE_SOURCE_DIR}/proto/wire/queue_names.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ub COMPONENT libub)
 
 install(EXPORT ub-targets NAMESPACE ub:: DESTINATION ${ub_package_dir} COMPONENT libub)

@@ -67,6 +67,25 @@ class LeasePin {
   std::vector<GrantedBlock> blocks_;
 };
 
+// Keeps the blocks of a range out of reuse while a device works on them; they count as in flight. Move-only; unpins
+// when destroyed, which must be when the device is done and not before. Must not outlive its Broker.
+class RangePin {
+ public:
+  RangePin() = default;
+  RangePin(RangePin&& other) noexcept;
+  RangePin& operator=(RangePin&& other) noexcept;
+  ~RangePin();
+  bool valid() const { return broker_ != nullptr; }
+  // In the order of the lease's bytes; one or more unless the range was empty.
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+ private:
+  friend class Broker;
+  class Broker* broker_ = nullptr;
+  LeaseId lease_;
+  std::vector<Piece> pieces_;
+};
+
 // Everything that the Broker calls. All must outlive it.
 struct BrokerDeps {
   const Clock& clock;
@@ -110,6 +129,13 @@ class Broker : public ReclaimSink {
   // For the delivery of fds and for transfers. NOT_FOUND when `session` does not hold the lease, FAILED_PRECONDITION
   // when its access does not suffice.
   absl::StatusOr<LeasePin> Pin(SessionId session, LeaseId lease, Access needed);
+  // For one transfer, checked in this order: NOT_FOUND/NO_SUCH_LEASE (not held by `session`, or ended),
+  // STALE_GENERATION, READ_ONLY, OUT_OF_RANGE (no overflow for any values). Fast: called for every transfer.
+  absl::StatusOr<RangePin> PinRange(const RangeRequest& request);
+  // Makes a client's own memory, already mapped and registered as `block` (Memory::AddOwn), a lease of `session`:
+  // charged to its quota, in no pool (pool name "own"), never free, cached or recalled. Its end is
+  // BlockMemory::DropOwn once nothing is in flight. On an error nothing is charged and DropOwn is the caller's.
+  absl::StatusOr<Grant> GrantOwn(SessionId session, BlockId block, Bytes bytes, Access access);
 
   // --- operator
   absl::Status Revoke(const Viewer& viewer, LeaseId lease, const std::string& why);
@@ -152,7 +178,9 @@ class Broker : public ReclaimSink {
  private:
   friend class BrokerSection;
   friend class LeasePin;
+  friend class RangePin;
   void Unpin(LeaseId lease);
+  void UnpinRange(LeaseId lease, const std::vector<Piece>& pieces);
 
   mutable ub::Mutex mu_;
   std::unique_ptr<BrokerState> state_ ABSL_PT_GUARDED_BY(mu_);

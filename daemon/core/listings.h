@@ -46,8 +46,9 @@ struct LeaseListing {
   std::vector<HolderListing> holders;  // the owner first
   absl::Duration age;
   uint64_t in_flight = 0;
-  std::string state;                       // "held", "cached", "draining"
-  std::optional<absl::Duration> ttl_left;  // never negative
+  std::optional<absl::Duration> draining_for;  // state "draining": since when
+  std::string state;                           // "held", "cached", "draining"
+  std::optional<absl::Duration> ttl_left;      // never negative
 };
 
 struct SessionListing {

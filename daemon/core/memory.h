@@ -30,6 +30,8 @@ class BlockMemory {
   // Makes `block`, on which nothing is in flight, fit for another lease. Ends in ReclaimSink::BlockFree, perhaps after
   // BlockRecycling.
   virtual void Reclaim(BlockId block, ReclaimOrder order) = 0;
+  // A client's own memory, whose lease has ended with nothing in flight: unregisters, unmaps and closes it.
+  virtual void DropOwn(BlockId block) = 0;
 };
 
 // Called from the memory layer's own threads, with none of its locks held.

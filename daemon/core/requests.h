@@ -50,6 +50,23 @@ struct SessionFacts {
   bool read_only_advisory = false;  // the kernel cannot hold this uid to read-only (daemon's own uid, root)
 };
 
+// A part of a lease that a transfer is about to use.
+struct RangeRequest {
+  SessionId session;
+  LeaseId lease;
+  uint32_t generation = 0;  // low 32 bits
+  Bytes offset;
+  Bytes length;
+  Access needed = Access::kReadOnly;
+};
+
+// A piece of a range that lies within one block.
+struct Piece {
+  BlockId block;
+  Bytes offset;  // in the block
+  Bytes length;
+};
+
 // How a session ended. Whatever it still held gets fresh backing.
 enum class SessionEnd : uint8_t { kHangUp, kDied, kProtocol, kShutdown };
 

@@ -45,6 +45,25 @@ struct PoolFacts {
   uint64_t reserve = 0;  // clean backings in store now
 };
 
+// Where a block's memory lies in this process. `address` is for the kernel and for devices: never dereference it, a
+// client may have punched the page away (copies: daemon/engine/safe_copy.h).
+struct MappedBlock {
+  void* address = nullptr;  // null: no such block, or it waits for fresh backing
+  Bytes bytes;
+  uint32_t slot = 0;  // of its backing: unique among all that exist, below Memory::Slots()
+};
+
+// A device (io_uring, later each NIC) with which every backing is registered before any block uses it, and from which
+// it is taken before it is freed. Called from the memory layer's own threads, several at a time; may take long.
+class Registrar {
+ public:
+  virtual ~Registrar() = default;
+  // An error makes the backing unusable (it is freed and made again later; at boot the error ends the boot): return OK
+  // where registration is only wished for.
+  virtual absl::Status Register(uint32_t slot, void* address, Bytes bytes) = 0;
+  virtual void Unregister(uint32_t slot) = 0;
+};
+
 // Called while the pools are made: blocks ready of all. From several threads, one at a time.
 using BootProgress = std::function<void(uint64_t done, uint64_t total)>;
 
@@ -55,6 +74,21 @@ class Memory : public BlockMemory {
   // free, node, page_size and the cure.
   static absl::StatusOr<std::unique_ptr<Memory>> Create(const std::vector<HostPoolConfig>& pools,
                                                         const BootProgress& progress);
+
+  // Registers every backing that exists, in parallel, and from now on every new one. Before Start; `registrar` must
+  // outlive Stop. The error of the first that failed.
+  virtual absl::Status RegisterWith(Registrar* registrar) = 0;
+  // Slots are numbered from 0 to this, exclusively: blocks, reserves and kMostOwn.
+  virtual uint32_t Slots() const = 0;
+  static constexpr uint32_t kMostOwn = 1024;  // ranges of clients' own memory
+  // Stable from when a lease of the block is pinned until it is unpinned. Fast: one uncontended lock.
+  virtual MappedBlock Locate(BlockId block) const = 0;
+
+  // A client's own memory: maps and registers [offset, offset + bytes) of `fd`. INVALID_ARGUMENT/BAD_MEMORY with
+  // `field` and what it would have to be: a memfd (tmpfs or hugetlbfs), sealed against shrink and grow, range aligned
+  // to its page size and within it, at most 1 GiB, every page allocated (SEEK_HOLE), opened for writing if `access`
+  // says so. RESOURCE_EXHAUSTED when there are kMostOwn already. Ids come after the pools' and are never used twice.
+  virtual absl::StatusOr<BlockId> AddOwn(ub::UniqueFd fd, Bytes offset, Bytes bytes, Access access) = 0;
 
   // Starts the background threads (reclaimer, provisioner). `sink` must outlive Stop.
   virtual void Start(ReclaimSink* sink) = 0;

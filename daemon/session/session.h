@@ -11,7 +11,10 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "daemon/core/broker.h"
+#include "proto/wire/lifeline.h"
 #include "proto/wire/unique_fd.h"
 
 namespace ubd {
@@ -42,6 +45,15 @@ class Session {
   // gives up calls Broker::Abandon) frees its blocks; the delivery is dropped then. Of a lease that is delivered again,
   // an older delivery that has not begun ends as ABORTED/SUPERSEDED. Never blocks.
   virtual void Deliver(const Grant& grant, LeasePin pin, std::function<void(absl::Status)> first) = 0;
+
+  // Sends a queue's memory and eventfd in a QueueGrant frame. OK once they are in the socket; RESOURCE_EXHAUSTED when
+  // the client does not read (no waiting here). Never blocks.
+  virtual absl::Status DeliverQueue(const ub::wire::QueueGrant& grant, ub::UniqueFd memory, ub::UniqueFd event) = 0;
+  // The descriptor that came in the Offer frame of this number; calls `take` once: at once, or when the frame comes, or
+  // with NO_SUCH_OFFER after `patience`, or SESSION_ENDED. The frame may still be on its way when the RPC that names it
+  // is here already.
+  virtual void TakeOffer(uint64_t offer, absl::Duration patience,
+                         std::function<void(absl::StatusOr<ub::UniqueFd>)> take) = 0;
 
   virtual uint64_t fds_in_flight() const = 0;
 };

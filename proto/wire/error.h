@@ -24,16 +24,30 @@ enum class Reason {
   kTooManyLeases,    // details: limit
   kDaemonFdLimit,    // the daemon has no file descriptors left
   kClientFdLimit,    // the client could not take the fds (MSG_CTRUNC)
+  kTooManyQueues,    // details: limit
+  kTooManyFiles,     // details: limit
+  kQueueFull,        // the ring has no room for so many entries; read completions first
+  kNoSpace,          // the target's file system is full
   kPoolDoesNotFit,   // boot: details: wanted, free, node, page_size
   // INVALID_ARGUMENT
   kMissingField,      // details: field
   kBadField,          // details: field
   kNeverSatisfiable,  // larger than the pool or the quota; details: asked, limit
   kBadConfig,
+  kBadEntry,   // a submission that no daemon could understand
+  kBadMemory,  // memory that cannot be registered; details: field
+  kBadFile,    // a descriptor that cannot be a target
+  kOverlap,    // source and target of a COPY share bytes
+  // OUT_OF_RANGE
+  kOutOfRange,  // beyond the end of a lease; details: offset, length, size
   // NOT_FOUND
   kNoSuchLease,  // absent, or somebody else's: not told apart
   kNoSuchPool,
   kNoSuchTicket,
+  kNoSuchQueue,
+  kNoSuchFile,
+  kNoSuchOffer,     // the Offer frame of that number did not come, or was used
+  kNoSuchTransfer,  // not in flight (any more)
   // FAILED_PRECONDITION
   kVersionMismatch,  // details: client, daemon, remedy
   kStaleGeneration,
@@ -42,6 +56,9 @@ enum class Reason {
   kAlreadyRunning,  // another ubd owns the runtime directory; details: pid
   kForeignFile,     // something that is not ours lies at a socket path
   kNotCacheable,
+  kInUse,            // the other owner of it must let go first
+  kPathUnavailable,  // direct-only, and direct is impossible; details: path_reason
+  kQueueBroken,      // the client wrote what cannot be into its ring: open another
   // UNAUTHENTICATED / PERMISSION_DENIED
   kNoSession,  // token missing, unknown, or of another uid
   kNotAdmin,
@@ -57,6 +74,10 @@ enum class Reason {
   kRevoked,
   kExpired,
   kWaitTimeout,
+  kTransferDeadline,  // the transfer goes on; its memory is in use until it ends
+  kCancelled,
+  kInDoubt,      // whether the transfer happened is unknown
+  kDeviceError,  // details: errno
   kMemoryTampered,
   kKernelRefused,  // a system call failed; details: call, errno
   kMalformedFrame,

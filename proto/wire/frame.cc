@@ -31,6 +31,14 @@ template <>
 struct TypeOf<GrantFailed> {
   static constexpr FrameType value = FrameType::kGrantFailed;
 };
+template <>
+struct TypeOf<QueueGrant> {
+  static constexpr FrameType value = FrameType::kQueueGrant;
+};
+template <>
+struct TypeOf<Offer> {
+  static constexpr FrameType value = FrameType::kOffer;
+};
 
 absl::Status Malformed(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame,
@@ -75,6 +83,10 @@ absl::StatusOr<Frame> ParseFrame(absl::Span<const std::byte> packet) {
       return Copy<Grant>(packet);
     case FrameType::kGrantFailed:
       return Copy<GrantFailed>(packet);
+    case FrameType::kQueueGrant:
+      return Copy<QueueGrant>(packet);
+    case FrameType::kOffer:
+      return Copy<Offer>(packet);
   }
   return Malformed("unknown type");
 }
@@ -95,5 +107,7 @@ template Welcome NewFrame<Welcome>();
 template Refuse NewFrame<Refuse>();
 template Grant NewFrame<Grant>();
 template GrantFailed NewFrame<GrantFailed>();
+template QueueGrant NewFrame<QueueGrant>();
+template Offer NewFrame<Offer>();
 
 }  // namespace ub::wire

@@ -14,7 +14,7 @@
 
 namespace ub::wire {
 
-using Frame = std::variant<Hello, Welcome, Refuse, Grant, GrantFailed>;
+using Frame = std::variant<Hello, Welcome, Refuse, Grant, GrantFailed, QueueGrant, Offer>;
 
 // Copies one frame out of a packet and checks magic, type and exact size. A frame of another protocol version is
 // FAILED_PRECONDITION/VERSION_MISMATCH with both versions in details `theirs` and `ours`; any other fault

@@ -8,10 +8,12 @@
 //     |          or <------------ Refuse  |   and the daemon hangs up
 //     | <-------------- Grant [1..253 fd] |   one or more per Acquire or Attach, in block order
 //     | <------------------- GrantFailed  |   the rest of that lease will not come
+//     | <------------ QueueGrant [2 fds]  |   one per OpenQueue
+//     | Offer [1 fd]  ----------------->  |   a file or memfd of the client's own, for OpenFile or RegisterMemory
 //
-// After Hello the client sends nothing more. The daemon learns from the kernel (SIOCOUTQ) that a frame was taken, so a
-// client that does not read delays only its own grants. Both sides read a frame once, into their own memory, and check
-// before use. All fields are in host byte order: the socket never leaves the machine.
+// After Hello the client sends nothing but Offers. The daemon learns from the kernel (SIOCOUTQ) that a frame was taken,
+// so a client that does not read delays only its own grants. Both sides read a frame once, into their own memory, and
+// check before use. All fields are in host byte order: the socket never leaves the machine.
 #ifndef UB_WIRE_LIFELINE_H_
 #define UB_WIRE_LIFELINE_H_
 
@@ -26,7 +28,15 @@ inline constexpr size_t kMaxFdsPerFrame = 253;
 inline constexpr uint32_t kFrameMagic = 0x4c42557f;  // "\x7fUBL"
 inline constexpr size_t kMaxFrameBytes = 512;
 
-enum class FrameType : uint16_t { kHello = 1, kWelcome = 2, kRefuse = 3, kGrant = 4, kGrantFailed = 5 };
+enum class FrameType : uint16_t {
+  kHello = 1,
+  kWelcome = 2,
+  kRefuse = 3,
+  kGrant = 4,
+  kGrantFailed = 5,
+  kQueueGrant = 6,
+  kOffer = 7
+};
 
 struct FrameHeader {
   uint32_t magic;     // kFrameMagic
@@ -94,6 +104,25 @@ struct GrantFailed {
 };
 static_assert(sizeof(GrantFailed) == 344);
 static_assert(sizeof(GrantFailed) <= kMaxFrameBytes);
+
+// Carries two fds: the queue's memory (proto/wire/queue_layout.h) and its eventfd.
+struct QueueGrant {
+  FrameHeader header;
+  uint32_t queue;
+  uint32_t sq_entries;
+  uint32_t cq_entries;
+  uint32_t reserved;
+};
+static_assert(sizeof(QueueGrant) == 32);
+
+// Client to daemon. Carries one fd. The daemon keeps the newest kMaxOffers until an RPC names them, and closes older
+// ones.
+struct Offer {
+  FrameHeader header;
+  uint64_t offer;  // chosen by the client, never 0, never used twice by one session
+};
+static_assert(sizeof(Offer) == 24);
+inline constexpr size_t kMaxOffers = 64;
 
 }  // namespace ub::wire
 

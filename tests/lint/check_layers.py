@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 # What a folder may include of the project beside itself. Longest prefix wins. "ub/" are the public headers.
-WIRE = ("proto/wire/", "ub/units.h", "ub/error.h")
+WIRE = ("proto/wire/", "ub/units.h", "ub/error.h", "ub/queue_layout.h", "ub/queue_names.h")
 CORE = WIRE + ("daemon/core/",)
 PROTO = ("ub/v1/", "grpc/health/")
 EDGE = CORE + ("daemon/telemetry/", "daemon/memory/")
@@ -17,10 +17,11 @@ ALLOWED = {
     "daemon/topology/": WIRE,
     "daemon/memory/": CORE + ("daemon/telemetry/", "daemon/topology/"),
     "daemon/telemetry/": CORE + ("daemon/memory/memory.h",),
-    "daemon/config/": CORE + PROTO + ("daemon/memory/memory.h", "daemon/telemetry/", "daemon/session/server.h"),
+    "daemon/config/": CORE + PROTO + ("daemon/memory/memory.h", "daemon/telemetry/", "daemon/session/server.h", "daemon/engine/engine.h"),
     "daemon/service/": CORE + ("daemon/telemetry/",),
+    "daemon/engine/": EDGE,
     "daemon/session/": EDGE,
-    "daemon/rpc/": EDGE + PROTO + ("daemon/session/",),
+    "daemon/rpc/": EDGE + PROTO + ("daemon/session/", "daemon/engine/engine.h", "daemon/engine/path_choice.h"),
     "daemon/": ("daemon/", "proto/wire/") + PROTO,
     "client/include/": ("ub/",),
     "client/src/": WIRE + PROTO + ("ub/", "client/src/"),

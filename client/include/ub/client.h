@@ -53,6 +53,13 @@ struct AcquireOptions {
   bool cacheable = true;
 };
 
+struct RegisterOptions {
+  Bytes offset;                        // in the memfd; a multiple of its page size
+  Bytes size;                          // a multiple of its page size, at most 1 GiB
+  Access access = Access::kReadWrite;  // what transfers may do
+  absl::Duration deadline = absl::Seconds(5);
+};
+
 // What happened to this session's leases. Called on libub's event thread: be quick, and do not call libub from it.
 struct Event {
   enum class Kind { kRecalled, kRevoked, kExpired, kOwnerReleased, kStopping, kDisconnected };
@@ -82,6 +89,10 @@ class Client {
   virtual absl::StatusOr<Lease> Acquire(const AcquireOptions& options) = 0;
   // Redeems a ticket made by Lease::Share; works once, for the uid named there.
   virtual absl::StatusOr<Lease> Attach(const Ticket& ticket, absl::Duration deadline = absl::Seconds(5)) = 0;
+  // Makes a range of a memfd of this process's own a lease like any other, registered with the devices once, now. The
+  // memfd must be sealed against shrinking and growing and have all its pages; `fd` stays the caller's. Charged to this
+  // uid's quota. BAD_MEMORY says what it would have to be.
+  virtual absl::StatusOr<Lease> Register(int fd, const RegisterOptions& options) = 0;
   // One round trip to the daemon.
   virtual absl::Status Ping(absl::Duration deadline = absl::Seconds(5)) = 0;
   // Gives all cached leases back to the daemon.
