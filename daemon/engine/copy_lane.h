@@ -22,6 +22,7 @@ class CopyLane : public PieceWorker {
   void Hand(const PieceOrder& order) override;
   // A copy takes too short to be given up.
   void Cancel(ResultSink* /*sink*/, uint64_t /*tag*/) override {}
+  bool Registered(uint32_t /*slot*/) const override { return false; }
 
  private:
   void Run();

@@ -82,6 +82,7 @@ class Dispatcher {
   void PostWaiting(Port port);
   uint32_t PostNext(Transfer& transfer);
   void Post(Flight& flight);
+  void SayTouched(Port port, const Stretch& stretch) const;
   void PostAgain(PortState& state, Port port);
   void CancelPosted(const Transfer& transfer);
 

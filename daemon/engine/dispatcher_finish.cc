@@ -170,7 +170,7 @@ CompletionEntry Dispatcher::Describe(const Transfer& transfer) const {
   }
   SayKinds(static_cast<Op>(transfer.entry.op), completion);
   if (transfer.posted != 0) completion.device_ns = transfer.last_done_ns - transfer.first_post_ns;
-  if (transfer.posted != 0 && transfer.registered) completion.flags |= ub::wire::kCompletionRegistered;
+  if (completion.bytes != 0 && transfer.registered) completion.flags |= ub::wire::kCompletionRegistered;
   return completion;
 }
 

@@ -86,11 +86,13 @@ uint32_t Dispatcher::PostNext(Transfer& transfer) {
     Cursor& memory = transfer.from;
     uint64_t length = std::min({chunk_, transfer.length - transfer.posted, memory.left()});
     flight.address = memory.address();
-    flight.slot = memory.slot();
+    flight.slot = memory.stretch().slot;
+    SayTouched(transfer.port, memory.stretch());
     if (transfer.port == Port::kCopy) {
       length = std::min(length, transfer.to.left());
       flight.from = flight.address;
       flight.address = transfer.to.address();
+      SayTouched(transfer.port, transfer.to.stretch());
       transfer.to.Advance(length);
     }
     memory.Advance(length);
@@ -105,6 +107,14 @@ uint32_t Dispatcher::PostNext(Transfer& transfer) {
   ++transfer.in_flight;
   Post(flight);
   return flight.length;
+}
+
+// Whatever does not go by a fixed buffer goes through the mapping.
+void Dispatcher::SayTouched(Port port, const Stretch& stretch) const {
+  const bool registered = port == Port::kRing   ? workers_.ring->Registered(stretch.slot)
+                          : port == Port::kSlow ? workers_.slow->Registered(stretch.slot)
+                                                : false;
+  if (!registered) shared_.memory.Touched(stretch.block);
 }
 
 // The rest of a flight, if it is posted again.

@@ -143,7 +143,7 @@ TransferError Intake::Pin(const RangeRequest& request, RangePin& pin, Cursor& cu
     const MappedBlock block = shared_.memory.Locate(piece.block);
     if (block.address == nullptr) return TransferError::kMemoryTampered;
     cursor.stretches.push_back(
-        {static_cast<char*>(block.address) + piece.offset.count(), piece.length.count(), block.slot});
+        {static_cast<char*>(block.address) + piece.offset.count(), piece.length.count(), block.slot, piece.block});
   }
   return TransferError::kOk;
 }

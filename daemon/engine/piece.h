@@ -39,6 +39,8 @@ class PieceWorker {
   virtual void Hand(const PieceOrder& order) = 0;
   // The piece still comes back, cancelled or as it happened.
   virtual void Cancel(ResultSink* sink, uint64_t tag) = 0;
+  // Pieces in this backing go by a fixed buffer.
+  virtual bool Registered(uint32_t slot) const = 0;
 };
 
 // One piece of a transfer of this lane.

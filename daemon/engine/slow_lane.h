@@ -28,6 +28,7 @@ class SlowLane : public PieceWorker, public std::enable_shared_from_this<SlowLan
 
   void Hand(const PieceOrder& order) override;
   void Cancel(ResultSink* sink, uint64_t tag) override;
+  bool Registered(uint32_t slot) const override { return ring_->Registered(slot); }
   FileRing& ring() { return *ring_; }
 
  private:

@@ -26,6 +26,7 @@ struct Stretch {
   void* address = nullptr;
   uint64_t length = 0;
   uint32_t slot = 0;  // of the backing: the fixed buffer's index
+  BlockId block;
 };
 
 // The stretches of one side, and how far they are used.
@@ -36,7 +37,7 @@ struct Cursor {
 
   uint64_t left() const { return stretches[at].length - used; }
   void* address() const { return static_cast<char*>(stretches[at].address) + used; }
-  uint32_t slot() const { return stretches[at].slot; }
+  const Stretch& stretch() const { return stretches[at]; }
   void Advance(uint64_t bytes) {
     used += bytes;
     if (used < stretches[at].length) return;
