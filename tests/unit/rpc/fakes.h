@@ -26,6 +26,13 @@ class FakeMemory : public Memory {
     ub::MutexLock lock(&mu_);
     orders_.push_back(block);
   }
+  void DropOwn(BlockId) override {}
+  absl::Status RegisterWith(Registrar*) override { return absl::OkStatus(); }
+  uint32_t Slots() const override { return spec_.blocks + 1 + kMostOwn; }
+  MappedBlock Locate(BlockId) const override { return {}; }
+  absl::StatusOr<BlockId> AddOwn(ub::UniqueFd, Bytes, Bytes, Access) override {
+    return absl::UnimplementedError("not used");
+  }
   void Start(ReclaimSink*) override {}
   void Stop() override {}
   absl::StatusOr<ub::UniqueFd> OpenForHolder(BlockId, Access) override { return absl::UnimplementedError("not used"); }

@@ -67,6 +67,7 @@ absl::StatusOr<RawClient> Join(const std::string& lifeline_path, const std::stri
 class FakeMemory : public BlockMemory {
  public:
   void Reclaim(BlockId block, ReclaimOrder order) override;
+  void DropOwn(BlockId) override {}
   absl::StatusOr<ub::UniqueFd> Open(BlockId block, Access access);
   // Where a reclaimed block's news go; on another thread.
   void Connect(std::function<void(std::function<void()>)> later, ReclaimSink* sink);
