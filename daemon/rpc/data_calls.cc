@@ -127,7 +127,7 @@ void DataCalls::RegisterMemory(const RegisterCall& call) {
     call->OnLost([&deps, id, lease = grant->lease] { (void)deps.broker.Release(id, lease); });
     ub::v1::RegisterMemoryResponse reply;
     // Page size: the client's own affair, as it made the memory.
-    *reply.mutable_lease() = ToProto(*grant, "own", Bytes(), deps.clock.Now());
+    *reply.mutable_lease() = ToProto(*grant, kOwnPoolName, Bytes(), deps.clock.Now());
     call->Reply(reply);
   });
 }
