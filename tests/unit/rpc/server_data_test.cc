@@ -151,6 +151,45 @@ TEST_F(RpcDataTest, StuckFileDoesNotHoldUpTheEnd) {
   Eventually([&] { return engine_.FilesOpen() == 0 && engine_.Opens() == 1; });
 }
 
+TEST_F(RpcDataTest, OwnMemoryBecomesALeaseAndIsReleased) {
+  ub::v1::RegisterMemoryRequest request;
+  request.set_offer(1);
+  request.set_offset(0);
+  request.set_bytes(1 << 20);
+  request.set_access(ub::v1::READ_ONLY);
+  ub::v1::RegisterMemoryResponse response;
+  grpc::Status status = Call(&ub::v1::Broker::Stub::RegisterMemory, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const ub::v1::Lease& lease = response.lease();
+  EXPECT_EQ(lease.pool(), "own");
+  EXPECT_EQ(lease.block_bytes(), 1u << 20);
+  EXPECT_EQ(lease.ub_addr_size(), 1);
+  EXPECT_EQ(lease.access(), ub::v1::READ_ONLY);
+  EXPECT_EQ(memory_.OwnBytes(), ub::MiB(1));
+  EXPECT_EQ(memory_.Dropped(), 0u);
+  ub::v1::ReleaseRequest release;
+  release.set_lease(lease.id());
+  ub::v1::ReleaseResponse released;
+  EXPECT_TRUE(Call(&ub::v1::Broker::Stub::Release, release, &released).ok());
+  EXPECT_EQ(memory_.Dropped(), 1u);
+}
+
+TEST_F(RpcDataTest, OwnMemoryThatIsRefusedIsDropped) {
+  ub::v1::RegisterMemoryRequest request;
+  request.set_offer(1);
+  request.set_offset(4096);
+  request.set_bytes(1 << 20);
+  request.set_access(ub::v1::READ_WRITE);
+  ub::v1::RegisterMemoryResponse response;
+  EXPECT_EQ(ReasonText(Call(&ub::v1::Broker::Stub::RegisterMemory, request, &response)), "BAD_MEMORY");
+  request.set_offset(0);
+  BrokerLimits limits;
+  limits.default_per_uid = Bytes(4096);
+  broker_.SetLimits(limits);
+  EXPECT_FALSE(Call(&ub::v1::Broker::Stub::RegisterMemory, request, &response).ok());
+  EXPECT_EQ(memory_.Dropped(), 1u) << "the quota's refusal leaves nothing mapped";
+}
+
 TEST_F(RpcDataTest, PathIsShownToAllAndSetByAdminsOnly) {
   ub::v1::PathStatus path;
   auto context = Context();
