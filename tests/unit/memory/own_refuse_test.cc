@@ -107,6 +107,8 @@ class SilentServer {
   SilentServer& operator=(const SilentServer&) = delete;
 
   bool mounted() const { return mounted_; }
+  // Somebody closes the file, and waits.
+  bool asked_to_flush() const { return flush_; }
   int Open() const { return ::open(Path().c_str(), O_RDWR | O_CLOEXEC); }
   // Ends all that hangs.
   void Abort() {
@@ -147,6 +149,8 @@ class SilentServer {
         Answer(header, out);
       } else if (header.opcode == FUSE_OPEN) {
         Answer(header, fuse_open_out{});
+      } else if (header.opcode == FUSE_FLUSH) {
+        flush_ = true;
       }
     }
   }
@@ -154,6 +158,7 @@ class SilentServer {
   ub::UniqueFd device_;
   std::string folder_;
   bool mounted_ = false;
+  std::atomic<bool> flush_ = false;
   std::thread server_;
 };
 
@@ -170,6 +175,7 @@ TEST_P(OwnRefused, FileOfAServerThatNeverAnswersHangsNobody) {
     done = true;
   });
   EXPECT_TRUE(Eventually([&] { return done.load(); }));
+  EXPECT_TRUE(Eventually([&] { return server.asked_to_flush(); })) << "it was not even tried";
   EXPECT_TRUE(AddAll(Good()).ok()) << "others go on";
   server.Abort();
   caller.join();
