@@ -39,6 +39,7 @@ struct FileFacts {
 
 class FileTarget {
  public:
+  virtual ~FileTarget() = default;
   // Never touches the file before its mount is known to be trusted (fdinfo's mnt_id against mountinfo, the daemon's or,
   // for a mount of another namespace, process `pid`'s). INVALID_ARGUMENT/BAD_FILE for what is neither a regular file
   // nor a block device, was opened O_PATH, or has O_APPEND and cannot be reopened. An untrusted file is no error: facts
@@ -53,9 +54,9 @@ class FileTarget {
   int staged_fd() const { return staged_.get(); }
   // The descriptor is shared with the client, and its flags are no longer as when it was handed over. Always false for
   // the daemon's own.
-  bool FlagsChanged() const;
+  virtual bool FlagsChanged() const;
 
- private:
+ protected:
   FileTarget() = default;
   void OpenOwn(int theirs, int flags);
   absl::Status Share(ub::UniqueFd theirs, int flags);
