@@ -21,7 +21,10 @@ Bytes WholeBlocks(const PoolSpec& spec, Bytes bytes) {
 absl::Status Admission::CheckSize(const PoolState& pool, const AcquireRequest& request, Uid uid) const {
   if (request.bytes == Bytes()) return refusal::BadField("bytes", "must be at least 1");
   if (request.bytes > pool.blocks.size()) return refusal::LargerThanPool(pool, request.bytes);
-  Bytes bytes = WholeBlocks(pool.blocks.spec(), request.bytes);
+  return CheckQuotaHolds(WholeBlocks(pool.blocks.spec(), request.bytes), uid);
+}
+
+absl::Status Admission::CheckQuotaHolds(Bytes bytes, Uid uid) const {
   if (std::optional<Bytes> limit = data_.quotas.LimitOf(uid); limit && bytes > *limit) {
     return refusal::LargerThanQuota({false, *limit, Bytes(), bytes});
   }
@@ -55,6 +58,24 @@ absl::StatusOr<Waiter> Admission::Admit(const AcquireRequest& request, const Ses
   waiter.patient = request.wait <= absl::ZeroDuration();
   waiter.deadline = DeadlineFor(request.wait);
   return waiter;
+}
+
+absl::Status Admission::AdmitOwn(const SessionRecord& session, Bytes bytes) {
+  if (data_.draining) return refusal::Draining();
+  SessionId id = session.facts.id;
+  Uid uid = session.facts.uid;
+  if (bytes == Bytes() || bytes > ub::GiB(1)) return refusal::BadField("bytes", "must be 1 to 1GiB");
+  if (absl::Status never = CheckQuotaHolds(bytes, uid); !never.ok()) return never;
+  uint64_t waiting = data_.quotas.OfSession(id).waiters;
+  if (session.owned.size() + session.attached.size() + waiting >= data_.limits.max_leases_per_session) {
+    return refusal::TooManyLeases(data_.limits.max_leases_per_session);
+  }
+  auto of_uid = std::count_if(data_.own.begin(), data_.own.end(),
+                              [&](const auto& entry) { return data_.leases.Find(entry.second)->owner.uid == uid; });
+  if (static_cast<uint64_t>(of_uid) >= data_.limits.max_own_per_uid) {
+    return refusal::TooManyOwn(data_.limits.max_own_per_uid);
+  }
+  return MakeRoomInQuota(id, uid, bytes);
 }
 
 absl::Status Admission::SameRequest(const AcquireRequest& request, PoolId pool, Bytes bytes) {

@@ -17,6 +17,8 @@ class Admission {
   // The request as a waiter without an id, in whole blocks; or why it is refused. May recall idle leases of the caller
   // to make room in its quota.
   absl::StatusOr<Waiter> Admit(const AcquireRequest& request, const SessionRecord& session);
+  // The same checks for a client's own memory, which needs no block of a pool.
+  absl::Status AdmitOwn(const SessionRecord& session, Bytes bytes);
   // A retry must ask for what the first call asked for.
   absl::Status SameRequest(const AcquireRequest& request, PoolId pool, Bytes bytes);
   // May the caller wait?
@@ -27,6 +29,7 @@ class Admission {
   absl::Status MakeRoomInQuota(SessionId session, Uid uid, Bytes asked);
 
  private:
+  absl::Status CheckQuotaHolds(Bytes bytes, Uid uid) const;
   absl::Status CheckSize(const PoolState& pool, const AcquireRequest& request, Uid uid) const;
 
   BrokerData& data_;

@@ -47,6 +47,7 @@ struct Block {
   LeaseId lease;                // while Leased or Draining under a lease; else 0
   std::optional<Uid> last_uid;  // whose bytes the backing may hold; none: clean
   uint64_t recycles = 0;
+  uint64_t in_flight = 0;  // ranges being transferred that lie on it, in whole or in part
 };
 
 }  // namespace ubd

@@ -73,6 +73,29 @@ void Broker::Unpin(LeaseId lease) {
   state_->life.Unpin(lease);
 }
 
+absl::StatusOr<RangePin> Broker::PinRange(const RangeRequest& request) {
+  RangePin pin;
+  pin.lease_ = request.lease;
+  {
+    ub::MutexLock lock(&mu_);  // no section: a pin changes nothing for those who wait
+    absl::StatusOr<std::vector<Piece>> pieces = state_->PinRange(request);
+    if (!pieces.ok()) return pieces.status();
+    pin.pieces_ = *std::move(pieces);
+  }
+  pin.broker_ = this;
+  return pin;
+}
+
+void Broker::UnpinRange(LeaseId lease, const std::vector<Piece>& pieces) {
+  BrokerSection section(&mu_, state_.get());
+  state_->life.UnpinRange(lease, pieces);
+}
+
+absl::StatusOr<Grant> Broker::GrantOwn(SessionId session, BlockId block, Bytes bytes, Access access) {
+  BrokerSection section(&mu_, state_.get());
+  return state_->GrantOwn(session, block, bytes, access);
+}
+
 absl::Status Broker::Revoke(const Viewer& viewer, LeaseId lease, const std::string& why) {
   BrokerSection section(&mu_, state_.get());
   return state_->Revoke(viewer, lease, why);
@@ -161,8 +184,9 @@ BrokerTotals Broker::Totals() const {
 
 UbAddr Broker::AddrOf(BlockId block) const {
   ub::MutexLock lock(&mu_);
-  PoolState* pool = state_->data.PoolOf(block);
-  return pool == nullptr ? UbAddr() : pool->blocks.block(block).addr;
+  if (PoolState* pool = state_->data.PoolOf(block)) return pool->blocks.block(block).addr;
+  auto own = state_->data.own.find(block);
+  return own == state_->data.own.end() ? UbAddr() : state_->data.leases.Find(own->second)->own->addr;
 }
 
 absl::Status Broker::CheckInvariants() const {

@@ -133,7 +133,8 @@ class Broker : public ReclaimSink {
   // STALE_GENERATION, READ_ONLY, OUT_OF_RANGE (no overflow for any values). Fast: called for every transfer.
   absl::StatusOr<RangePin> PinRange(const RangeRequest& request);
   // Makes a client's own memory, already mapped and registered as `block` (Memory::AddOwn), a lease of `session`:
-  // charged to its quota, in no pool (pool name "own"), never free, cached or recalled. Its end is
+  // charged to its quota, in no pool (kOwnPool), never free, cached, recalled or shared (NOT_SHAREABLE). It lies at a
+  // UB address of its own, after all pools. Refused like an Acquire of its size, and beyond max_own_per_uid. Its end is
   // BlockMemory::DropOwn once nothing is in flight. On an error nothing is charged and DropOwn is the caller's.
   absl::StatusOr<Grant> GrantOwn(SessionId session, BlockId block, Bytes bytes, Access access);
 
@@ -169,7 +170,7 @@ class Broker : public ReclaimSink {
   std::vector<LeaseListing> Leases(const Viewer& viewer) const;
   std::vector<SessionListing> Sessions(const Viewer& viewer) const;
   BrokerTotals Totals() const;
-  // The UB address of a block; the same for the life of the daemon.
+  // The UB address of a block; the same for the life of the daemon, or of the lease of a client's own memory.
   UbAddr AddrOf(BlockId block) const;
 
   // For tests: recomputes every sum and cross-reference; INTERNAL names the first that is wrong.

@@ -1,5 +1,6 @@
 #include "daemon/core/broker_check.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 namespace ubd {
@@ -12,23 +13,23 @@ using Owners = absl::flat_hash_map<BlockId, LeaseId>;
 // A lease has its blocks for itself, in the right state, and its holders know of it.
 absl::Status CheckLease(const BrokerData& data, const Lease& lease, Owners& owners) {
   std::string name = absl::StrCat("lease ", lease.id.value());
-  const Pool& pool = data.pools[lease.pool.value()].blocks;
   BlockState state = lease.end ? BlockState::kDraining : BlockState::kLeased;
   for (BlockId id : lease.blocks) {
-    const Block& block = pool.block(id);
+    const Block& block = data.BlockOf(lease, id);
     if (!owners.emplace(id, lease.id).second) return Wrong(absl::StrCat(name, " shares a block with another"));
+    if (block.in_flight > lease.range_pins) return Wrong(absl::StrCat(name, " has transfers that it does not count"));
     if (block.state != state || block.lease != lease.id || block.generation != lease.generation) {
       return Wrong(absl::StrCat(name, " has a block in the wrong state"));
     }
   }
+  if (lease.range_pins > lease.pins) return Wrong(absl::StrCat(name, " counts its pins wrong"));
   if (lease.end && lease.pins == 0) return Wrong(absl::StrCat(name, " has ended and is not pinned"));
   if (lease.end) return absl::OkStatus();
   const SessionRecord* owner = data.sessions.Find(lease.owner.session);
   if (owner == nullptr || !owner->owned.contains(lease.id)) return Wrong(absl::StrCat(name, " has no owner"));
   auto request = owner->requests.find(lease.request);
-  if (request == owner->requests.end() || request->second.lease != lease.id) {
-    return Wrong(absl::StrCat(name, " has no request"));
-  }
+  bool asked = request != owner->requests.end() && request->second.lease == lease.id;
+  if (asked == lease.own.has_value()) return Wrong(absl::StrCat(name, " has no request, or should have none"));
   for (const Holder& share : lease.shares) {
     const SessionRecord* session = data.sessions.Find(share.session);
     if (session == nullptr || !session->attached.contains(lease.id)) {
@@ -52,7 +53,6 @@ absl::Status CheckSessions(const BrokerData& data) {
     for (LeaseId lease : session->attached) {
       if (data.leases.FindHeld(id, lease) == nullptr) return Wrong("a session is attached to nothing");
     }
-    if (session->requests.size() < session->owned.size()) return Wrong("a session owns leases it never asked for");
   }
   uint64_t live = 0;
   for (const Lease* lease : data.leases.All()) live += lease->end ? 0 : 1;
@@ -81,6 +81,29 @@ absl::Status CheckQuotas(const BrokerData& data) {
   if (uids != data.quotas.uids()) return Wrong("usage of uids differs from the sum of what there is");
   if (sessions != data.quotas.sessions()) return Wrong("usage of sessions differs from the sum of what there is");
   return absl::OkStatus();
+}
+
+// A client's own memory is known by its block, and nobody else has its addresses.
+absl::Status CheckOwn(const BrokerData& data) {
+  size_t own = 0;
+  absl::flat_hash_set<uint64_t> addresses;
+  for (const Lease* lease : data.leases.All()) {
+    if (lease->own.has_value() != (lease->pool == kOwnPool)) return Wrong("a lease does not know whose memory it is");
+    if (!lease->own) continue;
+    ++own;
+    const Block& block = *lease->own;
+    auto known = data.own.find(block.id);
+    if (known == data.own.end() || known->second != lease->id) return Wrong("own memory is not known by its block");
+    uint64_t addr = block.addr.value();
+    bool fresh = addr % ub::GiB(1).count() == 0 && block.addr < data.next_own && addresses.insert(addr).second;
+    for (const PoolState& pool : data.pools) {
+      const Block* last = pool.blocks.blocks().back();
+      fresh = fresh && block.addr >= last->addr + pool.blocks.spec().block_bytes;
+    }
+    if (!fresh) return Wrong("own memory lies at an address that something else has");
+    if (lease->word || lease->expires || !lease->shares.empty()) return Wrong("own memory is cached or shared");
+  }
+  return own == data.own.size() ? absl::OkStatus() : Wrong("own memory has no lease");
 }
 
 absl::Status CheckPool(const BrokerData& data, const PoolState& pool, const Owners& owners) {
@@ -116,6 +139,7 @@ absl::Status CheckData(const BrokerData& data) {
   }
   if (absl::Status bad = CheckSessions(data); !bad.ok()) return bad;
   if (absl::Status bad = CheckQuotas(data); !bad.ok()) return bad;
+  if (absl::Status bad = CheckOwn(data); !bad.ok()) return bad;
   for (const PoolState& pool : data.pools) {
     if (absl::Status bad = CheckPool(data, pool, owners); !bad.ok()) return bad;
   }

@@ -16,6 +16,7 @@ BrokerData::BrokerData(const std::vector<PoolSpec>& specs, const BrokerLimits& g
     first += spec.blocks;
     start += ub::PiecesFor(spec.block_bytes * spec.blocks, Bytes(kPoolAlignment)) * kPoolAlignment;
   }
+  next_own = UbAddr(start);
 }
 
 PoolState* BrokerData::PoolOf(BlockId id) {
@@ -34,6 +35,19 @@ PoolState* BrokerData::FindPool(const std::string& name) {
   return nullptr;
 }
 
+const std::string& BrokerData::PoolNameOf(const Lease& lease) const {
+  static const std::string own_name = kOwnPoolName;
+  return lease.own ? own_name : pools[lease.pool.value()].blocks.spec().name;
+}
+
+const Block& BrokerData::BlockOf(const Lease& lease, BlockId id) const {
+  return lease.own ? *lease.own : pools[lease.pool.value()].blocks.block(id);
+}
+
+bool BrokerData::IsIdle(const Lease& lease) const {
+  return lease.word && lease.pins == 0 && deps.words.IsIdle(lease.owner.session, *lease.word, lease.generation);
+}
+
 void BrokerData::Emit(EventKind kind, const Lease& lease, const Holder& holder, std::string text,
                       absl::Duration waited) {
   Emit(Event{.kind = kind,
@@ -41,7 +55,7 @@ void BrokerData::Emit(EventKind kind, const Lease& lease, const Holder& holder, 
              .session = holder.session,
              .uid = holder.uid,
              .pid = holder.pid,
-             .pool = PoolOf(lease.pool).blocks.spec().name,
+             .pool = PoolNameOf(lease),
              .bytes = lease.bytes,
              .text = std::move(text),
              .waited = waited});

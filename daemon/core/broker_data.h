@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "daemon/core/broker.h"
 #include "daemon/core/deadlines.h"
 #include "daemon/core/lease_table.h"
@@ -34,12 +35,19 @@ class BrokerData {
   BrokerData(const BrokerData&) = delete;
   BrokerData& operator=(const BrokerData&) = delete;
 
+  // Not for kOwnPool.
   PoolState& PoolOf(PoolId id) { return pools[id.value()]; }
+  const std::string& PoolNameOf(const Lease& lease) const;
+  // One of the lease's blocks.
+  const Block& BlockOf(const Lease& lease, BlockId id) const;
   // Null: no such block.
   PoolState* PoolOf(BlockId id);
   // Empty name: the first. Null: no such pool.
   PoolState* FindPool(const std::string& name);
   MonoTime Now() const { return deps.clock.Now(); }
+
+  // Its client has it in its cache, and nothing is in flight on it. A hint.
+  bool IsIdle(const Lease& lease) const;
 
   // What happened to a lease, as seen by one of its holders.
   void Emit(EventKind kind, const Lease& lease, const Holder& holder, std::string text, absl::Duration waited = {});
@@ -55,6 +63,8 @@ class BrokerData {
   std::vector<PoolState> pools;
   SessionTable sessions;
   LeaseTable leases;
+  absl::flat_hash_map<BlockId, LeaseId> own;  // clients' own memory, until it is dropped
+  UbAddr next_own;                            // where the next such lease lies
   QuotaBook quotas;
   RecallBook recalls;
   TicketBook tickets;

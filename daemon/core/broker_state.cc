@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/container/btree_set.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/core/refusals.h"
-#include "proto/wire/error.h"
 
 namespace ubd {
 namespace {
@@ -78,11 +78,37 @@ absl::StatusOr<std::vector<GrantedBlock>> BrokerState::Pin(SessionId session, Le
   if (lease == nullptr) return refusal::NoSuchLease();
   const Holder& holder = *lease->HolderOf(session);
   if (needed == Access::kReadWrite && holder.access != Access::kReadWrite) {
-    return ub::MakeError(absl::StatusCode::kFailedPrecondition, ub::Reason::kReadOnly,
-                         "this session holds the lease read-only; ask its owner for a read-write share");
+    return refusal::ReadOnly();
   }
   life.Pin(*lease);
   return life.Describe(*lease, holder).blocks;
+}
+
+absl::StatusOr<std::vector<Piece>> BrokerState::PinRange(const RangeRequest& request) {
+  Lease* lease = data.leases.FindLive(request.lease);
+  const Holder* holder = lease == nullptr ? nullptr : lease->HolderOf(request.session);
+  if (holder == nullptr) return refusal::NoSuchLease();
+  if (static_cast<uint32_t>(lease->generation.value()) != request.generation) return refusal::StaleGeneration();
+  if (request.needed == Access::kReadWrite && holder->access != Access::kReadWrite) return refusal::ReadOnly();
+  if (request.offset > lease->bytes || request.length > lease->bytes - request.offset) {
+    return refusal::OutOfRange(request.offset, request.length, lease->bytes);
+  }
+  return life.PinRange(*lease, request.offset, request.length);
+}
+
+absl::StatusOr<Grant> BrokerState::GrantOwn(SessionId id, BlockId block, Bytes bytes, Access access) {
+  if (data.stopping) return refusal::Stopping(data.why_stopping);
+  SessionRecord* session = data.sessions.Find(id);
+  if (session == nullptr) return refusal::SessionEnded();
+  if (access != Access::kReadWrite && access != Access::kReadOnly) {
+    return refusal::BadField("access", "must be read-write or read-only");
+  }
+  if (data.PoolOf(block) != nullptr || data.own.contains(block)) {
+    return absl::InternalError(absl::StrCat("block ", block.value(), " is in use already"));
+  }
+  if (absl::Status refused = admission.AdmitOwn(*session, bytes); !refused.ok()) return refused;
+  Lease& lease = life.MakeOwn(*session, block, bytes, access);
+  return life.Describe(lease, lease.owner);
 }
 
 absl::Status BrokerState::Revoke(const Viewer& viewer, LeaseId id, const std::string& why) {

@@ -28,6 +28,8 @@ class BrokerState {
   absl::Status Release(SessionId session, LeaseId lease);
   void FailDelivery(SessionId session, LeaseId lease);
   absl::StatusOr<std::vector<GrantedBlock>> Pin(SessionId session, LeaseId lease, Access needed);
+  absl::StatusOr<std::vector<Piece>> PinRange(const RangeRequest& request);
+  absl::StatusOr<Grant> GrantOwn(SessionId session, BlockId block, Bytes bytes, Access access);
   absl::Status Revoke(const Viewer& viewer, LeaseId lease, const std::string& why);
   uint64_t SetDrain(bool drain);
   void Stop(const std::string& why);

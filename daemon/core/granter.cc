@@ -159,7 +159,7 @@ bool Granter::OnItsWay(const PoolState& pool, uint32_t wanted) const {
   if (have >= wanted) return true;
   for (const auto& [generation, id] : data_.recalls.OfPool(blocks.id()).all()) {
     const Lease& lease = *data_.leases.Find(id);
-    if (!data_.deps.words.IsIdle(lease.owner.session, *lease.word, generation)) continue;
+    if (!data_.IsIdle(lease)) continue;
     have += static_cast<int64_t>(lease.blocks.size());
     if (have >= wanted) return true;
   }

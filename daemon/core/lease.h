@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/core/clock.h"
 #include "daemon/core/memory.h"
 #include "daemon/core/requests.h"
 
@@ -25,9 +26,11 @@ struct Holder {
 struct Lease {
   LeaseId id;
   Generation generation;
-  PoolId pool;
+  PoolId pool;  // kOwnPool for a client's own memory
   Bytes bytes;
+  Bytes block_bytes;
   std::vector<BlockId> blocks;  // in mapping order
+  std::optional<Block> own;     // a client's own memory: its one block, which no pool has
   RequestId request;
   Holder owner;
   std::vector<Holder> shares;  // attached now
@@ -37,9 +40,12 @@ struct Lease {
   std::optional<uint32_t> word;
   MonoTime granted;
   std::optional<MonoTime> expires;
-  uint64_t pins = 0;
+  uint64_t pins = 0;         // of the whole lease and of ranges
+  uint64_t range_pins = 0;   // of these, of ranges: transfers
+  bool passed_over = false;  // was wanted back while pinned
   // Set when the lease has ended; carried out when the last pin is gone.
   std::optional<ReclaimOrder> end;
+  MonoTime ended;  // when that was
 
   // The owner or an attached share; null: `session` does not hold it.
   const Holder* HolderOf(SessionId session) const {

@@ -36,23 +36,47 @@ void AddOnce(std::vector<Uid>& uids, Uid uid) {
 
 }  // namespace
 
+void LeaseLife::Open(Lease& lease, const SessionRecord& session, Access access) {
+  const SessionFacts& facts = session.facts;
+  lease.owner = {facts.id, facts.uid, facts.pid, facts.name, access, facts.read_only_advisory};
+  lease.ever = {facts.uid};
+  lease.granted = data_.Now();
+  data_.quotas.AddLeased(facts.id, facts.uid, lease.bytes);
+}
+
+Lease& LeaseLife::MakeOwn(SessionRecord& session, BlockId block, Bytes bytes, Access access) {
+  Lease& lease = data_.leases.Create();
+  lease.pool = kOwnPool;
+  lease.bytes = lease.block_bytes = bytes;
+  lease.blocks = {block};
+  lease.own = Block{.id = block,
+                    .addr = data_.next_own,
+                    .state = BlockState::kLeased,
+                    .generation = lease.generation,
+                    .lease = lease.id};
+  data_.next_own = data_.next_own + ub::GiB(1);  // never used again: an old address names nothing
+  data_.own.emplace(block, lease.id);
+  session.owned.insert(lease.id);
+  Open(lease, session, access);
+  lease.owner.advisory = false;  // it is the client's own
+  data_.Emit(EventKind::kGranted, lease, lease.owner, "");
+  return lease;
+}
+
 Lease& LeaseLife::Make(const Waiter& waiter, const SessionRecord& session) {
   PoolState& pool = data_.PoolOf(waiter.pool);
   Lease& lease = data_.leases.Create();
   lease.pool = waiter.pool;
   lease.bytes = waiter.bytes;
+  lease.block_bytes = pool.blocks.spec().block_bytes;
   lease.blocks = pool.blocks.Take(waiter.uid, waiter.blocks, lease.id, lease.generation);
   lease.request = waiter.request.request;
-  lease.owner = {session.facts.id,   session.facts.uid,  session.facts.pid,
-                 session.facts.name, Access::kReadWrite, session.facts.read_only_advisory};
-  lease.ever = {waiter.uid};
-  lease.granted = data_.Now();
+  Open(lease, session, Access::kReadWrite);
   if (waiter.ttl) {
     lease.expires = lease.granted + *waiter.ttl;
     data_.deadlines.Add({*lease.expires, Deadline::Kind::kLease, lease.id.value(), lease.pool});
   }
   ++pool.leases;
-  data_.quotas.AddLeased(lease.owner.session, lease.owner.uid, lease.bytes);
   if (waiter.request.cacheable && !lease.expires) {
     lease.word = data_.deps.words.Assign(lease.owner.session, lease.generation);
     if (lease.word) data_.recalls.Add(lease);
@@ -62,14 +86,13 @@ Lease& LeaseLife::Make(const Waiter& waiter, const SessionRecord& session) {
 }
 
 Grant LeaseLife::Describe(const Lease& lease, const Holder& holder) const {
-  const Pool& pool = data_.PoolOf(lease.pool).blocks;
   Grant grant;
   grant.lease = lease.id;
   grant.generation = lease.generation;
   grant.pool = lease.pool;
-  grant.block_bytes = pool.spec().block_bytes;
+  grant.block_bytes = lease.block_bytes;
   grant.blocks.reserve(lease.blocks.size());
-  for (BlockId id : lease.blocks) grant.blocks.push_back({id, pool.block(id).addr});
+  for (BlockId id : lease.blocks) grant.blocks.push_back({id, data_.BlockOf(lease, id).addr});
   grant.access = holder.access;
   grant.read_only_advisory = holder.access == Access::kReadOnly && holder.advisory;
   if (holder.session == lease.owner.session) grant.word = lease.word;
@@ -78,6 +101,7 @@ Grant LeaseLife::Describe(const Lease& lease, const Holder& holder) const {
 }
 
 ReclaimOrder LeaseLife::OrderFor(const Lease& lease, LeaseEnd how) const {
+  if (lease.own) return {};  // is dropped, not reclaimed
   bool one_uid = lease.ever.size() == 1 || data_.PoolOf(lease.pool).blocks.spec().isolation == Isolation::kNone;
   ReclaimOrder order;
   order.must_be_fresh = lease.unclean || !TellingOf(how).clean || !one_uid;
@@ -91,8 +115,8 @@ ReclaimOrder LeaseLife::OrderFor(const Lease& lease, LeaseEnd how) const {
 }
 
 void LeaseLife::End(Lease& lease, LeaseEnd how, const std::string& text) {
-  PoolState& pool = data_.PoolOf(lease.pool);
   lease.end = OrderFor(lease, how);
+  lease.ended = data_.Now();
   DropWord(lease);
   data_.tickets.RemoveAllOf(lease.id);
   if (lease.expires) {
@@ -100,14 +124,18 @@ void LeaseLife::End(Lease& lease, LeaseEnd how, const std::string& text) {
   }
   if (SessionRecord* owner = data_.sessions.Find(lease.owner.session)) {
     owner->owned.erase(lease.id);
-    owner->requests.erase(lease.request);
+    if (!lease.own) owner->requests.erase(lease.request);
   }
   for (const Holder& share : lease.shares) {
     if (SessionRecord* session = data_.sessions.Find(share.session)) session->attached.erase(lease.id);
   }
-  std::optional<Uid> next_uid;
-  if (!lease.end->must_be_fresh) next_uid = lease.owner.uid;
-  for (BlockId id : lease.blocks) pool.blocks.Drain(id, next_uid);
+  if (lease.own) {
+    lease.own->state = BlockState::kDraining;
+  } else {
+    std::optional<Uid> next_uid;
+    if (!lease.end->must_be_fresh) next_uid = lease.owner.uid;
+    for (BlockId id : lease.blocks) data_.PoolOf(lease.pool).blocks.Drain(id, next_uid);
+  }
   Telling telling = TellingOf(how);
   data_.Emit(telling.owner, lease, lease.owner, text);
   for (const Holder& share : lease.shares) data_.Emit(telling.shares, lease, share, text);
@@ -115,12 +143,17 @@ void LeaseLife::End(Lease& lease, LeaseEnd how, const std::string& text) {
 }
 
 void LeaseLife::Bury(Lease& lease) {
-  PoolState& pool = data_.PoolOf(lease.pool);
-  --pool.leases;
   data_.quotas.SubLeased(lease.owner.session, lease.owner.uid, lease.bytes);
-  for (BlockId id : lease.blocks) {
-    pool.blocks.ReclaimOrdered(id);
-    data_.deps.memory.Reclaim(id, *lease.end);
+  if (lease.own) {
+    data_.own.erase(lease.own->id);
+    data_.deps.memory.DropOwn(lease.own->id);
+  } else {
+    PoolState& pool = data_.PoolOf(lease.pool);
+    --pool.leases;
+    for (BlockId id : lease.blocks) {
+      pool.blocks.ReclaimOrdered(id);
+      data_.deps.memory.Reclaim(id, *lease.end);
+    }
   }
   data_.leases.Erase(lease.id);
 }
@@ -147,7 +180,12 @@ void LeaseLife::DropWord(Lease& lease) {
 }
 
 bool LeaseLife::TryRecall(Lease& lease) {
-  if (!lease.word || !data_.deps.words.TryRecall(lease.owner.session, *lease.word, lease.generation)) return false;
+  if (!lease.word) return false;
+  if (lease.pins > 0) {  // its word may say what it likes
+    lease.passed_over = true;
+    return false;
+  }
+  if (!data_.deps.words.TryRecall(lease.owner.session, *lease.word, lease.generation)) return false;
   End(lease, LeaseEnd::kRecalled, "idle in its client's cache, and wanted elsewhere");
   return true;
 }
@@ -155,7 +193,41 @@ bool LeaseLife::TryRecall(Lease& lease) {
 void LeaseLife::Unpin(LeaseId id) {
   Lease* lease = data_.leases.Find(id);
   if (lease == nullptr || lease->pins == 0) return;
-  if (--lease->pins == 0 && lease->end) Bury(*lease);
+  if (--lease->pins > 0) return;
+  if (lease->end) return Bury(*lease);
+  // Its client may have idled it before it could feel the pressure, and nobody would look at its word again.
+  if (std::exchange(lease->passed_over, false) && data_.pressure) TryRecall(*lease);
+}
+
+uint64_t& LeaseLife::InFlight(Lease& lease, BlockId block) {
+  return lease.own ? lease.own->in_flight : data_.PoolOf(lease.pool).blocks.in_flight(block);
+}
+
+std::vector<Piece> LeaseLife::PinRange(Lease& lease, Bytes offset, Bytes length) {
+  ++lease.pins;
+  ++lease.range_pins;
+  std::vector<Piece> pieces;
+  if (length == Bytes()) return pieces;
+  const uint64_t first = offset / lease.block_bytes;
+  const uint64_t last = (offset + length - Bytes(1)) / lease.block_bytes;
+  pieces.reserve(last - first + 1);
+  Bytes at = offset % lease.block_bytes;
+  for (uint64_t i = first; i <= last; ++i) {
+    const Bytes part = std::min(length, lease.block_bytes - at);
+    pieces.push_back({lease.blocks[i], at, part});
+    ++InFlight(lease, lease.blocks[i]);
+    length -= part;
+    at = Bytes();
+  }
+  return pieces;
+}
+
+void LeaseLife::UnpinRange(LeaseId id, const std::vector<Piece>& pieces) {
+  Lease* lease = data_.leases.Find(id);
+  if (lease == nullptr || lease->range_pins == 0) return;
+  for (const Piece& piece : pieces) --InFlight(*lease, piece.block);
+  --lease->range_pins;
+  Unpin(id);
 }
 
 }  // namespace ubd

@@ -27,6 +27,8 @@ class LeaseLife {
 
   // Takes the blocks (there are enough) and makes the lease. `waiter` is in no queue.
   Lease& Make(const Waiter& waiter, const SessionRecord& session);
+  // A client's own memory, as a lease of one block.
+  Lease& MakeOwn(SessionRecord& session, BlockId block, Bytes bytes, Access access);
   // What a holder gets to know of its lease.
   Grant Describe(const Lease& lease, const Holder& holder) const;
 
@@ -36,16 +38,23 @@ class LeaseLife {
   void Detach(Lease& lease, SessionId session, bool clean, const std::string& text);
   // Gives the word back, so that the lease can no longer be cached.
   void DropWord(Lease& lease);
-  // Ends it if its client has it idle. True: it was.
+  // Ends it if its client has it idle and nothing is in flight on it. True: it was. One that is pinned is looked at
+  // again when it no longer is.
   bool TryRecall(Lease& lease);
 
   void Pin(Lease& lease) { ++lease.pins; }
   void Unpin(LeaseId id);
+  // For a transfer; the range lies within the lease.
+  std::vector<Piece> PinRange(Lease& lease, Bytes offset, Bytes length);
+  void UnpinRange(LeaseId id, const std::vector<Piece>& pieces);
 
  private:
+  // What all new leases have in common; charges the owner.
+  void Open(Lease& lease, const SessionRecord& session, Access access);
   ReclaimOrder OrderFor(const Lease& lease, LeaseEnd how) const;
   // Nothing is pinned: hands the blocks to the memory layer and forgets the lease.
   void Bury(Lease& lease);
+  uint64_t& InFlight(Lease& lease, BlockId block);
 
   BrokerData& data_;
 };

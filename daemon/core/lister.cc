@@ -4,10 +4,6 @@
 
 namespace ubd {
 
-bool Lister::IsCached(const Lease& lease) const {
-  return lease.word && data_.deps.words.IsIdle(lease.owner.session, *lease.word, lease.generation);
-}
-
 bool Lister::MaySee(const Viewer& viewer, const Lease& lease) {
   if (viewer.admin || lease.owner.uid == viewer.uid) return true;
   return std::any_of(lease.shares.begin(), lease.shares.end(),
@@ -43,7 +39,7 @@ std::vector<PoolListing> Lister::Pools() const {
     listing.spec = pool.blocks.spec();
     for (const auto& [generation, id] : data_.recalls.OfPool(pool.blocks.id()).all()) {
       const Lease& lease = *data_.leases.Find(id);
-      if (IsCached(lease)) listing.cached += lease.blocks.size();
+      if (data_.IsIdle(lease)) listing.cached += lease.blocks.size();
     }
     listing.free = pool.blocks.count(BlockState::kFree);
     listing.leased = pool.blocks.count(BlockState::kLeased) - listing.cached;
@@ -56,24 +52,33 @@ std::vector<PoolListing> Lister::Pools() const {
   return listed;
 }
 
+BlockListing Lister::Listed(const Viewer& viewer, const Block& block, const std::string& pool) const {
+  BlockListing listing;
+  listing.block = block;
+  listing.pool = pool;
+  if (!viewer.admin && block.last_uid != viewer.uid) listing.block.last_uid.reset();
+  listing.block.lease = LeaseId();
+  const Lease* lease = data_.leases.Find(block.lease);
+  if (lease == nullptr) return listing;
+  // A pin of the whole lease is on each of its blocks.
+  listing.in_flight = lease->pins - lease->range_pins + block.in_flight;
+  if (MaySee(viewer, *lease)) {
+    listing.lease = lease->id;
+    listing.block.lease = lease->id;
+  }
+  return listing;
+}
+
 std::vector<BlockListing> Lister::Blocks(const Viewer& viewer) const {
   std::vector<BlockListing> listed;
   for (const PoolState& pool : data_.pools) {
     for (const Block* block : pool.blocks.blocks()) {
-      BlockListing listing;
-      listing.block = *block;
-      listing.pool = pool.blocks.spec().name;
-      if (!viewer.admin && block->last_uid != viewer.uid) listing.block.last_uid.reset();
-      listing.block.lease = LeaseId();
-      if (const Lease* lease = data_.leases.Find(block->lease)) {
-        listing.in_flight = lease->pins;
-        if (MaySee(viewer, *lease)) {
-          listing.lease = lease->id;
-          listing.block.lease = lease->id;
-        }
-      }
-      listed.push_back(std::move(listing));
+      listed.push_back(Listed(viewer, *block, pool.blocks.spec().name));
     }
+  }
+  // Others need not even know that there is such memory: it is not the node's.
+  for (const Lease* lease : data_.leases.All()) {
+    if (lease->own && MaySee(viewer, *lease)) listed.push_back(Listed(viewer, *lease->own, kOwnPoolName));
   }
   return listed;
 }
@@ -86,14 +91,15 @@ std::vector<LeaseListing> Lister::Leases(const Viewer& viewer) const {
     LeaseListing listing;
     listing.id = lease->id;
     if (viewer.admin || lease->owner.uid == viewer.uid) listing.owner = lease->owner.session;
-    listing.pool = data_.pools[lease->pool.value()].blocks.spec().name;
+    listing.pool = data_.PoolNameOf(*lease);
     listing.bytes = lease->bytes;
     listing.blocks = lease->blocks.size();
     listing.generation = lease->generation;
     listing.holders = Holders(viewer, *lease);
     listing.age = now - lease->granted;
     listing.in_flight = lease->pins;
-    listing.state = lease->end ? "draining" : IsCached(*lease) ? "cached" : "held";
+    listing.state = lease->end ? "draining" : data_.IsIdle(*lease) ? "cached" : "held";
+    if (lease->end) listing.draining_for = now - lease->ended;
     if (lease->expires) listing.ttl_left = std::max(absl::ZeroDuration(), *lease->expires - now);
     listed.push_back(std::move(listing));
   }

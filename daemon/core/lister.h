@@ -20,7 +20,7 @@ class Lister {
   BrokerTotals Totals() const;
 
  private:
-  bool IsCached(const Lease& lease) const;
+  BlockListing Listed(const Viewer& viewer, const Block& block, const std::string& pool) const;
   static bool MaySee(const Viewer& viewer, const Lease& lease);
   static std::vector<HolderListing> Holders(const Viewer& viewer, const Lease& lease);
 

@@ -114,6 +114,9 @@ absl::Status Pool::Check() const {
     if ((slot.block.lease != LeaseId()) != (leased || pinned)) {
       return absl::InternalError(absl::StrCat("block ", slot.block.id.value(), " names a lease in the wrong state"));
     }
+    if (slot.block.in_flight > 0 && slot.block.lease == LeaseId()) {
+      return absl::InternalError(absl::StrCat("block ", slot.block.id.value(), " has transfers but no lease"));
+    }
   }
   if (counts != counts_) return absl::InternalError(absl::StrCat("state counts of pool ", spec_.name));
   if (counts[0] != free_.size()) return absl::InternalError(absl::StrCat("free lists of pool ", spec_.name));

@@ -26,6 +26,7 @@ class Pool {
   Bytes size() const { return spec_.block_bytes * spec_.blocks; }
   uint32_t count(BlockState state) const { return counts_[static_cast<size_t>(state)]; }
   const Block& block(BlockId id) const { return slots_[id.value() - first_].block; }
+  uint64_t& in_flight(BlockId id) { return At(id).block.in_flight; }
   std::vector<const Block*> blocks() const;
 
   // Blocks that are on their way to Free for sure and soon: sent from Free to get fresh backing.

@@ -57,6 +57,39 @@ absl::Status NoSuchLease() {
                    "no such lease: it has ended, or this session does not hold it");
 }
 
+absl::Status StaleGeneration() {
+  return MakeError(StatusCode::kFailedPrecondition, Reason::kStaleGeneration,
+                   "the generation is not that of this lease's grant; use the one that came with the lease");
+}
+
+absl::Status ReadOnly() {
+  return MakeError(StatusCode::kFailedPrecondition, Reason::kReadOnly,
+                   "this session holds the lease read-only; ask its owner for a read-write share, or register the "
+                   "memory for writing");
+}
+
+absl::Status OutOfRange(Bytes offset, Bytes length, Bytes size) {
+  return MakeError(
+      StatusCode::kOutOfRange, Reason::kOutOfRange,
+      absl::StrCat(length.count(), " bytes at offset ", offset.count(), " do not lie within the lease's ", size.count(),
+                   "; stay within it, or lease more"),
+      {{"offset", Number(offset.count())}, {"length", Number(length.count())}, {"size", Number(size.count())}});
+}
+
+absl::Status NotShareable() {
+  return MakeError(StatusCode::kFailedPrecondition, Reason::kNotShareable,
+                   "a client's own memory cannot be shared through the daemon; pass its memfd on, and let the other "
+                   "session register it");
+}
+
+absl::Status TooManyOwn(uint32_t limit) {
+  return MakeError(StatusCode::kResourceExhausted, Reason::kTooManyLeases,
+                   absl::StrCat("this user already has ", limit,
+                                " ranges of its own memory registered; release some "
+                                "first, or register fewer and larger ones"),
+                   {{"limit", Number(limit)}});
+}
+
 absl::Status NoSuchPool(const std::string& name) {
   return MakeError(StatusCode::kNotFound, Reason::kNoSuchPool,
                    absl::StrCat("no pool is named \"", name, "\"; `ubctl pools` lists them"), {{"pool", name}});

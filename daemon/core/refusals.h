@@ -11,6 +11,12 @@
 namespace ubd::refusal {
 
 absl::Status NoSuchLease();
+absl::Status StaleGeneration();
+absl::Status ReadOnly();
+absl::Status OutOfRange(Bytes offset, Bytes length, Bytes size);
+// A client's own memory.
+absl::Status NotShareable();
+absl::Status TooManyOwn(uint32_t limit);
 absl::Status NoSuchPool(const std::string& name);
 absl::Status NoSuchTicket();
 absl::Status SessionEnded();

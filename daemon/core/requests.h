@@ -28,6 +28,10 @@ struct PoolSpec {
   Isolation isolation = Isolation::kPerUid;
 };
 
+// Where leases of clients' own memory are listed; they are in no pool. Their blocks are of kind "host".
+inline constexpr PoolId kOwnPool(UINT32_MAX);
+inline constexpr char kOwnPoolName[] = "own";
+
 // Limits of the Broker; none means no limit.
 struct BrokerLimits {
   std::optional<Bytes> default_per_uid;
@@ -38,6 +42,7 @@ struct BrokerLimits {
   absl::Duration ticket_ttl = absl::Seconds(60);
   uint32_t max_waiters_per_uid = 1024;
   uint32_t max_leases_per_session = 65536;
+  uint32_t max_own_per_uid = 256;  // ranges of own memory: so that no uid takes all that the node has room for
   absl::Duration recall_grace = absl::Milliseconds(20);
 };
 

@@ -18,6 +18,7 @@ absl::StatusOr<Ticket> Sharing::Share(const ShareRequest& request) {
   Lease* lease = data_.leases.FindLive(request.lease);
   // An attached share cannot be passed on.
   if (lease == nullptr || lease->owner.session != request.session) return refusal::NoSuchLease();
+  if (lease->own) return refusal::NotShareable();
   if (request.access != Access::kReadWrite && request.access != Access::kReadOnly) {
     return refusal::BadField("access", "must be read-write or read-only");
   }

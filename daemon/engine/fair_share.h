@@ -32,8 +32,12 @@ class FairShare {
  private:
   struct Share {
     int64_t deficit = 0;
+    bool in_turn = false;  // has had this round's quantum
     std::deque<Work> works;
   };
+  // The front uid goes to the end of the line.
+  void EndTurn(Share& share);
+
   const uint64_t quantum_;
   std::deque<Uid> order_;  // uids with work; the front one has the turn
   absl::flat_hash_map<Uid, Share> shares_;

@@ -1,5 +1,6 @@
-// An io_uring with every backing as a fixed buffer. One thread posts and reaps (its lane's); Register and Unregister
-// may be called from any thread. Depth is bounded here: Room() says how many pieces more may be posted.
+// An io_uring with every backing as a fixed buffer. One thread posts and reaps (its lane's); Register, Unregister,
+// Registered and RegistrationText may be called from any thread. Depth is bounded here: Room() says how many pieces
+// more may be posted. Whoever destroys a ring with pieces in flight must keep their memory: the kernel ends them later.
 #ifndef UBD_ENGINE_FILE_RING_H_
 #define UBD_ENGINE_FILE_RING_H_
 
@@ -54,13 +55,15 @@ class FileRing : public Registrar {
   virtual uint32_t in_flight() const = 0;
   // Queues a piece for the next Submit. Room() must not be 0. Returns whether it goes by a fixed buffer.
   virtual bool Post(const FilePiece& piece) = 0;
-  // Asks the kernel to give up a piece; it still completes (-ECANCELED, or as it happened).
+  // Asks the kernel, with the next Submit, to give up a piece; it still completes (-ECANCELED, or as it happened).
   virtual void Cancel(uint64_t tag) = 0;
-  // One system call for all that was posted; none if nothing was.
+  // One system call for all that was posted; none if nothing was. What the kernel does not take now (it is short of
+  // memory) goes with the next Submit, and fd() is sure to become readable before that.
   virtual void Submit() = 0;
-  // What is complete now, until nothing is left or `out` is full. No system call.
+  // What is complete now, until nothing is left or `out` is full. No system call, but one where the kernel has
+  // something and waits for the thread to come and get it.
   virtual size_t Reap(absl::Span<FileResult> out) = 0;
-  // Readable when something can be reaped.
+  // Readable when something can be reaped. The kernel may end a wait for it with EINTR: reap then too.
   virtual int fd() const = 0;
 };
 

@@ -19,7 +19,7 @@ namespace ubd {
 struct FileRules {
   std::vector<std::string> file_systems = {"ext4", "xfs", "btrfs", "f2fs"};
   // Prefixes of block device names.
-  std::vector<std::string> slow_devices = {"dm-", "nbd", "rbd", "drbd", "loop", "sr"};
+  std::vector<std::string> slow_devices = {"dm-", "nbd", "rbd", "drbd", "loop", "sr", "ublk"};
 };
 
 struct FileFacts {
@@ -39,11 +39,13 @@ struct FileFacts {
 
 class FileTarget {
  public:
+  virtual ~FileTarget() = default;
   // Never touches the file before its mount is known to be trusted (fdinfo's mnt_id against mountinfo, the daemon's or,
   // for a mount of another namespace, process `pid`'s). INVALID_ARGUMENT/BAD_FILE for what is neither a regular file
   // nor a block device, was opened O_PATH, or has O_APPEND and cannot be reopened. An untrusted file is no error: facts
-  // say so, and there is nothing to transfer with.
-  static absl::StatusOr<std::shared_ptr<FileTarget>> Open(ub::UniqueFd theirs, int32_t pid, const FileRules& rules);
+  // say so, and there is nothing to transfer with. `root` stands before the paths of /proc and /sys that are read.
+  static absl::StatusOr<std::shared_ptr<FileTarget>> Open(ub::UniqueFd theirs, int32_t pid, const FileRules& rules,
+                                                          const std::string& root = "");
 
   const FileFacts& facts() const { return facts_; }
   // With O_DIRECT; -1 where direct is impossible.
@@ -52,10 +54,13 @@ class FileTarget {
   int staged_fd() const { return staged_.get(); }
   // The descriptor is shared with the client, and its flags are no longer as when it was handed over. Always false for
   // the daemon's own.
-  bool FlagsChanged() const;
+  virtual bool FlagsChanged() const;
 
- private:
+ protected:
   FileTarget() = default;
+  void OpenOwn(int theirs, int flags);
+  absl::Status Share(ub::UniqueFd theirs, int flags);
+
   FileFacts facts_;
   ub::UniqueFd direct_;
   ub::UniqueFd staged_;

@@ -1,15 +1,14 @@
 #include "daemon/memory/boot.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <functional>
-#include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/memory/huge_pages.h"
 #include "daemon/memory/page_size.h"
+#include "daemon/memory/parallel.h"
 #include "proto/wire/error.h"
 #include "proto/wire/mutex.h"
 
@@ -23,40 +22,8 @@ struct Item {
   std::unique_ptr<MemfdBacking> backing;
 };
 
-// The first error of several threads; after it none starts another piece.
-class FirstError {
- public:
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  void Note(absl::Status status) {
-    ub::MutexLock lock(&mu_);
-    if (status_.ok()) status_ = std::move(status);
-    failed_.store(true, std::memory_order_relaxed);
-  }
-  absl::Status status() {
-    ub::MutexLock lock(&mu_);
-    return status_;
-  }
-
- private:
-  std::atomic<bool> failed_{false};
-  ub::Mutex mu_;
-  absl::Status status_ ABSL_GUARDED_BY(mu_);
-};
-
 absl::Status ForEach(std::vector<Item>& items, const std::function<absl::Status(Item&)>& work) {
-  std::atomic<size_t> next{0};
-  FirstError error;
-  auto run = [&] {
-    for (size_t i = next++; i < items.size() && !error.failed(); i = next++) {
-      if (absl::Status status = work(items[i]); !status.ok()) error.Note(std::move(status));
-    }
-  };
-  const size_t count = std::min<size_t>(std::max(std::thread::hardware_concurrency(), 1U), items.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < count; ++i) threads.emplace_back(run);
-  run();
-  for (std::thread& thread : threads) thread.join();
-  return error.status();
+  return ForEachInParallel(items.size(), [&](size_t i) { return work(items[i]); });
 }
 
 // A refusal for want of memory or descriptors, in spite of the preflight, as the preflight would have said it.
@@ -83,7 +50,8 @@ absl::Status Explain(const PoolMemory& pool, const SystemFiles& files, const abs
 
 }  // namespace
 
-absl::Status FillPools(const std::vector<PoolMemory*>& pools, const SystemFiles& files, const BootProgress& progress) {
+absl::Status FillPools(const std::vector<PoolMemory*>& pools, Registry& registry, const SystemFiles& files,
+                       const BootProgress& progress) {
   std::vector<Item> items;
   for (PoolMemory* pool : pools) {
     const uint32_t count = pool->plan().blocks + pool->plan().reserve;
@@ -108,6 +76,7 @@ absl::Status FillPools(const std::vector<PoolMemory*>& pools, const SystemFiles&
   if (!populated.ok()) return populated;
   for (Item& item : items) {
     PoolMemory& pool = *item.pool;
+    if (absl::Status status = item.backing->Register(registry); !status.ok()) return status;
     if (item.index >= pool.plan().blocks) {
       pool.store().AddClean(std::move(item.backing));
       continue;

@@ -8,13 +8,15 @@
 #include "absl/status/status.h"
 #include "daemon/memory/memory.h"
 #include "daemon/memory/pool_memory.h"
+#include "daemon/memory/registry.h"
 #include "daemon/memory/system_files.h"
 
 namespace ubd {
 
-// Fills every block and every reserve. On failure all that was made is released, and what ran out is
-// RESOURCE_EXHAUSTED/POOL_DOES_NOT_FIT.
-absl::Status FillPools(const std::vector<PoolMemory*>& pools, const SystemFiles& files, const BootProgress& progress);
+// Fills every block and every reserve, and gives every backing its slot. On failure all that was made is released, and
+// what ran out is RESOURCE_EXHAUSTED/POOL_DOES_NOT_FIT.
+absl::Status FillPools(const std::vector<PoolMemory*>& pools, Registry& registry, const SystemFiles& files,
+                       const BootProgress& progress);
 
 }  // namespace ubd
 

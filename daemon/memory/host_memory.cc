@@ -4,10 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/memory/boot.h"
+#include "daemon/memory/own_memory.h"
 #include "daemon/memory/pool_memory.h"
 #include "daemon/memory/preflight.h"
 #include "daemon/memory/provisioner.h"
 #include "daemon/memory/reclaimer.h"
+#include "daemon/memory/registry.h"
 #include "daemon/memory/sole_holder.h"
 #include "daemon/memory/witness.h"
 #include "proto/wire/error.h"
@@ -34,14 +36,34 @@ PoolMemory* FindPool(const Pools& pools, BlockId block) {
 
 class HostMemory : public Memory {
  public:
-  HostMemory(Pools pools, absl::StatusOr<Pagemap> pagemap)
-      : pools_(std::move(pools)),
+  HostMemory(std::unique_ptr<Registry> registry, Pools pools, BlockId first_own, absl::StatusOr<Pagemap> pagemap)
+      : registry_(std::move(registry)),
+        own_(*registry_, first_own, kMostOwn),
+        pools_(std::move(pools)),
         reuse_test_(pagemap.ok() ? "sole-holder" : std::string(pagemap.status().message())),
         reclaimer_(
             Pointers(pools_), [this](BlockId block) { return FindPool(pools_, block); },
             pagemap.ok() ? std::optional<Pagemap>(std::move(*pagemap)) : std::nullopt),
-        provisioner_(Pointers(pools_)) {}
+        provisioner_(Pointers(pools_), *registry_, own_) {}
   ~HostMemory() override { Stop(); }
+
+  absl::Status RegisterWith(Registrar* registrar) override { return registry_->AddDevice(registrar); }
+  uint32_t Slots() const override { return registry_->slots(); }
+
+  MappedBlock Locate(BlockId block) const override {
+    if (const PoolMemory* pool = FindPool(pools_, block)) return pool->Locate(block);
+    return own_.Locate(block);
+  }
+
+  void Touched(BlockId block) override {
+    // A client's own memory is never used again.
+    if (PoolMemory* pool = FindPool(pools_, block)) pool->Touched(block);
+  }
+
+  absl::StatusOr<BlockId> AddOwn(ub::UniqueFd fd, Bytes offset, Bytes bytes, Access access) override {
+    return own_.Add(std::move(fd), offset, bytes, access);
+  }
+  void DropOwn(BlockId block) override { own_.Drop(block); }
 
   void Start(ReclaimSink* sink) override {
     provisioner_.Start(sink);
@@ -51,6 +73,7 @@ class HostMemory : public Memory {
   void Stop() override {
     reclaimer_.Stop();
     provisioner_.Stop();
+    registry_->RemoveDevices();
   }
 
   void Reclaim(BlockId block, ReclaimOrder order) override {
@@ -84,6 +107,8 @@ class HostMemory : public Memory {
   std::string ReuseTest() const override { return reuse_test_; }
 
  private:
+  const std::unique_ptr<Registry> registry_;  // outlives all that is registered
+  OwnMemory own_;
   const Pools pools_;
   const std::string reuse_test_;
   Reclaimer reclaimer_;
@@ -110,21 +135,27 @@ absl::StatusOr<std::unique_ptr<Memory>> CreateHostMemory(const std::vector<HostP
   IgnoreLeaseSignals();
   absl::StatusOr<std::vector<PoolPlan>> plans = PlanPools(pools, deps.files, deps.limits);
   if (!plans.ok()) return plans.status();
+  std::unique_ptr<Registry> registry;  // outlives the backings
   Pools made;
   uint64_t first = 0;
+  uint64_t slots = Memory::kMostOwn;
   for (PoolPlan& plan : *plans) {
     const uint32_t blocks = plan.blocks;
+    slots += uint64_t{blocks} + plan.reserve;
     made.push_back(std::make_unique<PoolMemory>(std::move(plan), BlockId(static_cast<uint32_t>(first))));
     first += blocks;
   }
-  if (first > UINT32_MAX) {
+  if (first > UINT32_MAX || slots > UINT32_MAX) {
     return ub::MakeError(
         absl::StatusCode::kInvalidArgument, ub::Reason::kBadConfig,
         absl::StrCat("the pools have ", first, " blocks in all; the most is ", UINT32_MAX, "; use larger blocks"));
   }
-  if (absl::Status status = FillPools(Pointers(made), deps.files, progress); !status.ok()) return status;
+  registry = std::make_unique<Registry>(static_cast<uint32_t>(slots));
+  absl::Status filled = FillPools(Pointers(made), *registry, deps.files, progress);
+  if (!filled.ok()) return filled;
   absl::StatusOr<Pagemap> pagemap = ProbeReuseTests(made, deps);
-  return std::make_unique<HostMemory>(std::move(made), std::move(pagemap));
+  return std::make_unique<HostMemory>(std::move(registry), std::move(made), BlockId(static_cast<uint32_t>(first)),
+                                      std::move(pagemap));
 }
 
 }  // namespace ubd

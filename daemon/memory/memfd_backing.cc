@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<MemfdBacking>> MemfdBacking::Create(const Backing
   backing->huge_ = huge;
   const size_t bytes = spec.bytes.count();
   // For huge pages this also reserves them, or fails.
-  void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, backing->fd_.get(), 0);
+  void* map = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, backing->fd_.get(), 0);
   if (map == MAP_FAILED) return ub::ErrnoError(errno, At(spec.pool, "mmap"));
   backing->witness_ = map;
   // A core dump must not carry tenants' bytes, and a child of the daemon has no use for the mapping.
@@ -119,7 +119,15 @@ absl::Status MemfdBacking::Populate() {
   return absl::OkStatus();
 }
 
+absl::Status MemfdBacking::Register(Registry& registry) {
+  absl::StatusOr<Registration> made = registry.Add(witness_, bytes_);
+  if (!made.ok()) return made.status();
+  registration_ = *std::move(made);
+  return absl::OkStatus();
+}
+
 MemfdBacking::~MemfdBacking() {
+  registration_ = Registration();  // while it is still mapped
   if (witness_ != nullptr) ::munmap(witness_, bytes_.count());
 }
 

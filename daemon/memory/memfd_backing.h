@@ -1,11 +1,13 @@
 // One backing: a memfd that is sealed against shrink, grow and further seals, its inode mode 0600, with the daemon's
-// own description and a read-only mapping of it, the witness. The description that memfd_create returned is closed: the
-// sole-holder test is blind on it.
+// own description and a mapping of it, the witness, which is also what devices are registered with. It is writable
+// because io_uring and verbs register no other, and one mapping instead of two because page tables of a large pool are
+// large. What goes through it may fault in a page anew, after which it proves less: see Memory::Touched. The
+// description that memfd_create returned is closed: the sole-holder test is blind on it.
 //
 // Made in two steps, because the first takes the process's memory-map lock for writing and the second holds it for
 // reading for long: at boot all are made first and then populated in parallel. Pages are allocated by fallocate and
-// mapped by MADV_POPULATE_READ; so lack of memory is an error here and never a SIGBUS later. Destruction unmaps and
-// closes; other holders keep their pages.
+// mapped by MADV_POPULATE_READ; so lack of memory is an error here and never a SIGBUS later. Destruction unregisters,
+// unmaps and closes; other holders keep their pages.
 //
 // Not thread-safe: the owner (a block under its lock, or a store) sees to it.
 #ifndef UBD_MEMORY_MEMFD_BACKING_H_
@@ -17,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/memory/registry.h"
 #include "proto/wire/unique_fd.h"
 #include "proto/wire/units.h"
 
@@ -48,10 +51,14 @@ class MemfdBacking {
 
   // Allocates, zeroes and maps every page. Once.
   absl::Status Populate();
+  // Gets a slot, and registers it with every device there is. Once, after Populate.
+  absl::Status Register(Registry& registry);
+  Registration& registration() { return registration_; }
+  uint32_t slot() const { return registration_.slot(); }
 
   int fd() const { return fd_.get(); }
   // Never read or write through it: a client may have punched the page away.
-  const void* witness() const { return witness_; }
+  void* witness() const { return witness_; }
   Bytes bytes() const { return bytes_; }
   Bytes page_size() const { return page_size_; }
   // The kernel neither swaps nor drops these pages by itself, so that one that is gone was taken away by a holder.
@@ -62,6 +69,7 @@ class MemfdBacking {
 
   ub::UniqueFd fd_;
   void* witness_ = nullptr;
+  Registration registration_;
   Bytes bytes_;
   Bytes page_size_;
   std::string pool_;

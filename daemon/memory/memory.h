@@ -1,6 +1,6 @@
 // All pools' memory behind one door: made and prefaulted at boot, handed out as descriptors, tested, recycled and
 // retired in the background. The rule "may this backing serve the next lease?" lives here: sole holder (fcntl
-// F_SETLEASE), then every page present in the read-only witness mapping, else fresh backing from a store of clean ones
+// F_SETLEASE), then every page present in the witness mapping, else fresh backing from a store of clean ones
 // that a provisioner thread keeps full. Total backings, retired ones included, never exceed blocks + reserve of the
 // pool: a uid that hoards old backings starves its own quota, then the reserve, never the machine.
 //
@@ -84,13 +84,20 @@ class Memory : public BlockMemory {
   // Stable from when a lease of the block is pinned until it is unpinned. Fast: one uncontended lock.
   virtual MappedBlock Locate(BlockId block) const = 0;
 
+  // Said before anything but registered I/O goes to the block's address: copies by the CPU, staged or unregistered I/O.
+  // It may fault in a page in place of one that the client has punched away, which devices still have; so the block is
+  // registered anew before its next lease. The block's lease is pinned.
+  virtual void Touched(BlockId) {}
+
   // A client's own memory: maps and registers [offset, offset + bytes) of `fd`. INVALID_ARGUMENT/BAD_MEMORY with
   // `field` and what it would have to be: a memfd (tmpfs or hugetlbfs), sealed against shrink and grow, range aligned
   // to its page size and within it, at most 1 GiB, every page allocated (SEEK_HOLE), opened for writing if `access`
   // says so. RESOURCE_EXHAUSTED when there are kMostOwn already. Ids come after the pools' and are never used twice.
+  // The mapping is writable wherever the descriptor is. Not at the same time as RegisterWith or Stop.
   virtual absl::StatusOr<BlockId> AddOwn(ub::UniqueFd fd, Bytes offset, Bytes bytes, Access access) = 0;
 
-  // Starts the background threads (reclaimer, provisioner). `sink` must outlive Stop.
+  // Starts the background threads (reclaimer, provisioner). `sink` must outlive Stop, which also takes everything from
+  // every registrar.
   virtual void Start(ReclaimSink* sink) = 0;
   virtual void Stop() = 0;
 

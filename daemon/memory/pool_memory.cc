@@ -1,5 +1,7 @@
 #include "daemon/memory/pool_memory.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/memory/page_size.h"
@@ -42,6 +44,7 @@ void PoolMemory::Install(BlockId block, std::unique_ptr<MemfdBacking> backing) {
   Slot& slot = SlotOf(block);
   ub::MutexLock lock(&slot.mu);
   slot.backing = std::move(backing);
+  slot.touched = false;
 }
 
 std::unique_ptr<MemfdBacking> PoolMemory::TakeOut(BlockId block) {
@@ -58,6 +61,19 @@ absl::StatusOr<ub::UniqueFd> PoolMemory::OpenForHolder(BlockId block, Access acc
                          absl::StrCat("block ", block.value(), " has no memory yet: it is being recycled"));
   }
   return ReopenMemfd(slot.backing->fd(), access);
+}
+
+MappedBlock PoolMemory::Locate(BlockId block) const {
+  Slot& slot = SlotOf(block);
+  ub::MutexLock lock(&slot.mu);
+  if (slot.backing == nullptr) return {};
+  return {slot.backing->witness(), slot.backing->bytes(), slot.backing->slot()};
+}
+
+void PoolMemory::Touched(BlockId block) {
+  Slot& slot = SlotOf(block);
+  ub::MutexLock lock(&slot.mu);
+  slot.touched = true;
 }
 
 absl::Status PoolMemory::Probe(const Pagemap& pagemap) {
@@ -85,7 +101,7 @@ Examination PoolMemory::Examine(BlockId block, const Pagemap* pagemap) {
   Slot& slot = SlotOf(block);
   ub::MutexLock lock(&slot.mu);
   if (slot.backing == nullptr) return {Holding::kEmpty};
-  const MemfdBacking& backing = *slot.backing;
+  MemfdBacking& backing = *slot.backing;
   if (!IsSoleHolder(backing.fd())) return {Holding::kHeld};
   Examination result{Holding::kSole};
   if (pagemap == nullptr) return result;
@@ -93,6 +109,11 @@ Examination PoolMemory::Examine(BlockId block, const Pagemap* pagemap) {
       pagemap->Scan(backing.witness(), backing.bytes().count(), backing.page_size().count());
   if (!scan.ok()) return result;  // not proven
   result.witness_complete = scan->complete();
+  // A page that was punched away and faulted in again is there, but devices have the one before it. Nobody can punch
+  // now, so what they are given anew is right.
+  if (result.witness_complete && std::exchange(slot.touched, false)) {
+    result.witness_complete = backing.registration().Renew().ok();
+  }
   if (scan->absent > 0 && backing.pages_stay() && absence_proves_) {
     result.tampering = absl::StrCat(scan->absent, " of ", scan->pages, " pages were removed, the first at offset ",
                                     scan->first_absent);

@@ -45,7 +45,12 @@ class PoolMemory {
   void Install(BlockId block, std::unique_ptr<MemfdBacking> backing);
   std::unique_ptr<MemfdBacking> TakeOut(BlockId block);
   absl::StatusOr<ub::UniqueFd> OpenForHolder(BlockId block, Access access);
-  // Sole holder first; then, if `pagemap` is given, the witness: no punch can follow the first.
+  // Null address: the block has no backing now.
+  MappedBlock Locate(BlockId block) const;
+  // Something may have faulted through the mapping (Memory::Touched).
+  void Touched(BlockId block);
+  // Sole holder first; then, if `pagemap` is given, the witness: no punch can follow the first. A touched backing is
+  // registered anew before it counts as complete.
   Examination Examine(BlockId block, const Pagemap* pagemap);
   // Shows on the first block, before anybody has it, that both tests tell the truth about this pool's kind of memory.
   absl::Status Probe(const Pagemap& pagemap);
@@ -56,6 +61,7 @@ class PoolMemory {
   struct Slot {
     ub::Mutex mu;
     std::unique_ptr<MemfdBacking> backing ABSL_GUARDED_BY(mu);
+    bool touched ABSL_GUARDED_BY(mu) = false;
   };
   Slot& SlotOf(BlockId block) const { return *slots_[block.value() - first_.value()]; }
 

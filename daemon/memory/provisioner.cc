@@ -14,7 +14,9 @@ constexpr unsigned kMaxThreads = 4;
 
 }  // namespace
 
-Provisioner::Provisioner(std::vector<PoolMemory*> pools) : pools_(std::move(pools)) {
+Provisioner::Provisioner(std::vector<PoolMemory*> pools, Registry& registry, OwnMemory& own)
+    : pools_(std::move(pools)), registry_(registry), own_(own) {
+  own_.OnWork([this] { Poke(); });
   for (PoolMemory* pool : pools_) pool->store().OnWork([this] { Poke(); });
 }
 
@@ -68,6 +70,7 @@ void Provisioner::Run() {
 }
 
 bool Provisioner::DoOne(MonoTime* retry) {
+  if (own_.FreeOne()) return true;
   for (PoolMemory* pool : pools_) {
     ProvisionJob job = pool->store().NextJob(MonoNow());
     if (auto* free = std::get_if<FreeJob>(&job)) {
@@ -92,6 +95,7 @@ void Provisioner::Free(PoolMemory& pool, FreeJob job) {
 void Provisioner::Make(PoolMemory& pool) {
   absl::StatusOr<std::unique_ptr<MemfdBacking>> made = MemfdBacking::Create(pool.Spec());
   absl::Status status = made.ok() ? (*made)->Populate() : made.status();
+  if (status.ok()) status = (*made)->Register(registry_);
   if (!status.ok()) {
     if (made.ok()) made->reset();
     return pool.store().MakeFailed(MonoNow());

@@ -1,7 +1,7 @@
 // The threads that free old backings and make new ones, so that neither a grant nor the reclaimer waits for it: each
 // pool's reserve is kept full, and a block without backing comes before the reserve. Where there is no memory for a new
-// one it is tried again when something was freed, or after a pause that grows to 5 s. With nothing to do the threads
-// sleep without a timer.
+// one, or a device refuses it, it is tried again when something was freed, or after a pause that grows to 5 s. With
+// nothing to do the threads sleep without a timer. They also let go of clients' own memory.
 //
 // Thread-safe. The sink is called with no lock held.
 #ifndef UBD_MEMORY_PROVISIONER_H_
@@ -12,14 +12,17 @@
 #include <vector>
 
 #include "daemon/core/memory.h"
+#include "daemon/memory/own_memory.h"
 #include "daemon/memory/pool_memory.h"
+#include "daemon/memory/registry.h"
 #include "proto/wire/mutex.h"
 
 namespace ubd {
 
 class Provisioner {
  public:
-  explicit Provisioner(std::vector<PoolMemory*> pools);
+  // New backings are registered with `registry`.
+  Provisioner(std::vector<PoolMemory*> pools, Registry& registry, OwnMemory& own);
   ~Provisioner();
 
   void Start(ReclaimSink* sink);
@@ -35,6 +38,8 @@ class Provisioner {
   void Make(PoolMemory& pool);
 
   const std::vector<PoolMemory*> pools_;
+  Registry& registry_;
+  OwnMemory& own_;
   ReclaimSink* sink_ = nullptr;
   std::vector<std::thread> threads_;
 

@@ -115,6 +115,8 @@ void Reclaimer::Recycle(Task task, bool held) {
   OldBacking old{pool.TakeOut(task.block), task.block, std::move(task.order.charge)};
   if (old.backing != nullptr && held) {
     sink_->BackingRetired(task.block, old.charge);
+    // It may stand aside for long, and no device needs it again.
+    old.backing->registration().Withdraw();
     pool.store().Retire(std::move(old));
     ub::MutexLock lock(&mu_);
     sweep_pause_ = kFirstSweep;

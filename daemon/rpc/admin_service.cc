@@ -20,8 +20,6 @@ namespace ubd {
 namespace {
 
 constexpr uint32_t kWatchesPerUid = 64;
-// Long answers that one user has asked for and not yet read.
-constexpr uint32_t kListingsPerUid = 16;
 
 uint64_t OpenFds() {
   uint64_t count = 0;
@@ -35,19 +33,6 @@ uint64_t OpenFds() {
 uint64_t FdLimit() {
   rlimit limit{};
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
-}
-
-// False: the caller has too many listings under way, and was told.
-template <class Call>
-bool MayList(RpcContext& context, const Call& call) {
-  CallLimiter::Place place =
-      context.limits.Take(absl::StrCat("listings uid ", call->peer().uid.value()), kListingsPerUid);
-  if (place == nullptr) {
-    call->Fail(TooManyCalls(kListingsPerUid));
-    return false;
-  }
-  call->Hold(std::move(place));
-  return true;
 }
 
 const char* StateName(const BrokerTotals& totals) {
@@ -70,6 +55,7 @@ void AdminService::Listen() {
   ServeUnary(context_, service_, &S::RequestRevokeLease, "Admin.RevokeLease", [this](auto call) { RevokeLease(call); });
   ServeUnary(context_, service_, &S::RequestSetDrain, "Admin.SetDrain", [this](auto call) { SetDrain(call); });
   ServeStream(context_, service_, &S::RequestWatchAll, [this](auto call) { WatchAll(call); });
+  ListenData();
 }
 
 void AdminService::SetFacts(DaemonFacts facts) {
@@ -83,6 +69,9 @@ ub::v1::Status AdminService::GetStatus(const RpcPeer& peer) {
   sources.facts = context_.deps.memory.Facts();
   sources.totals = context_.deps.broker.Totals();
   sources.reuse_test = context_.deps.memory.ReuseTest();
+  sources.paths = context_.deps.engine.Paths();
+  sources.queues = context_.deps.engine.Queues();
+  sources.register_blocks = context_.deps.engine.options().register_blocks;
   sources.fds_open = OpenFds();
   sources.fds_limit = FdLimit();
   DaemonFacts facts;
@@ -128,7 +117,7 @@ ub::v1::PoolList AdminService::ListPools() {
 void AdminService::ListBlocks(const CallPtr<ub::v1::ListBlocksRequest, ub::v1::BlockList>& call) {
   absl::StatusOr<std::optional<std::string>> wanted = CheckListBlocks(call->request());
   if (!wanted.ok()) return call->Fail(wanted.status());
-  if (!MayList(context_, call)) return;
+  if (!MayList(call)) return;
   bool known = !wanted->has_value();
   ub::v1::BlockList list;
   for (const BlockListing& block : context_.deps.broker.Blocks(context_.ViewerOf(call->peer()))) {
@@ -142,7 +131,7 @@ void AdminService::ListBlocks(const CallPtr<ub::v1::ListBlocksRequest, ub::v1::B
 }
 
 void AdminService::ListLeases(const CallPtr<ub::v1::ListLeasesRequest, ub::v1::LeaseList>& call) {
-  if (!MayList(context_, call)) return;
+  if (!MayList(call)) return;
   ub::v1::LeaseList list;
   for (const LeaseListing& lease : context_.deps.broker.Leases(context_.ViewerOf(call->peer()))) {
     *list.add_leases() = ToProto(lease);
@@ -151,7 +140,7 @@ void AdminService::ListLeases(const CallPtr<ub::v1::ListLeasesRequest, ub::v1::L
 }
 
 void AdminService::ListSessions(const CallPtr<ub::v1::ListSessionsRequest, ub::v1::SessionList>& call) {
-  if (!MayList(context_, call)) return;
+  if (!MayList(call)) return;
   SessionRegistry* registry = context_.sessions.load();
   ub::v1::SessionList list;
   for (const SessionListing& listed : context_.deps.broker.Sessions(context_.ViewerOf(call->peer()))) {

@@ -4,7 +4,9 @@
 #define UBD_RPC_ADMIN_SERVICE_H_
 
 #include <memory>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/rpc/context.h"
 #include "daemon/rpc/stream_call.h"
 #include "daemon/rpc/unary_call.h"
@@ -25,6 +27,26 @@ class AdminService {
  private:
   template <class Req, class Rep>
   using CallPtr = std::shared_ptr<UnaryCall<Req, Rep>>;
+
+  // Long answers that one user has asked for and not yet read.
+  static constexpr uint32_t kListingsPerUid = 16;
+  // False: the caller has too many listings under way, and was told.
+  template <class Call>
+  bool MayList(const Call& call) {
+    CallLimiter::Place place =
+        context_.limits.Take(absl::StrCat("listings uid ", call->peer().uid.value()), kListingsPerUid);
+    if (place == nullptr) {
+      call->Fail(TooManyCalls(kListingsPerUid));
+      return false;
+    }
+    call->Hold(std::move(place));
+    return true;
+  }
+
+  // admin_data.cc
+  void ListenData();
+  void ListQueues(const CallPtr<ub::v1::ListQueuesRequest, ub::v1::QueueList>& call);
+  void SetPath(const CallPtr<ub::v1::SetPathRequest, ub::v1::PathStatus>& call);
 
   ub::v1::Status GetStatus(const RpcPeer& peer);
   ub::v1::PoolList ListPools();

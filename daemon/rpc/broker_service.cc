@@ -21,7 +21,7 @@ absl::Status SessionEnded() {
 
 }  // namespace
 
-BrokerService::BrokerService(RpcContext& context) : context_(context) {
+BrokerService::BrokerService(RpcContext& context) : context_(context), data_(context) {
   for (const PoolFacts& facts : context.deps.memory.Facts()) pools_.push_back({facts.spec.name, facts.page_size});
 }
 
@@ -32,6 +32,7 @@ void BrokerService::Listen() {
   ServeUnary(context_, service_, &S::RequestShare, "Broker.Share", [this](auto call) { Share(call); });
   ServeUnary(context_, service_, &S::RequestAttach, "Broker.Attach", [this](auto call) { Attach(call); });
   ServeUnary(context_, service_, &S::RequestPing, "Broker.Ping", [this](auto call) { Ping(call); });
+  data_.Listen(service_);
   ServeStream(context_, service_, &S::RequestWatch, [this](auto call) { Watch(call); });
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/rpc/context.h"
+#include "daemon/rpc/data_calls.h"
 #include "daemon/rpc/stream_call.h"
 #include "daemon/rpc/unary_call.h"
 #include "ub/v1/broker.grpc.pb.h"
@@ -20,6 +21,8 @@ class BrokerService {
   grpc::Service& service() { return service_; }
   // Asks for the first call of each method; after the server has started.
   void Listen();
+  // DataCalls::Stop.
+  bool StopWorkers(absl::Duration grace) { return data_.Stop(grace); }
 
  private:
   template <class Req, class Rep>
@@ -47,6 +50,7 @@ class BrokerService {
   RpcContext& context_;
   std::vector<PoolFact> pools_;  // by PoolId
   ub::v1::Broker::AsyncService service_;
+  DataCalls data_;
 };
 
 }  // namespace ubd

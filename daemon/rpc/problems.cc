@@ -1,5 +1,6 @@
 #include "daemon/rpc/problems.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/match.h"
@@ -9,6 +10,7 @@ namespace ubd {
 namespace {
 
 constexpr char kSoleHolder[] = "sole-holder";
+constexpr char kIoUring[] = "io_uring";
 constexpr char kLockOff[] = "no: lock_pages is OFF";
 
 void PoolProblems(const PoolListing& pool, const PoolFacts* facts, std::vector<std::string>& problems) {
@@ -35,6 +37,26 @@ void PoolProblems(const PoolListing& pool, const PoolFacts* facts, std::vector<s
   }
 }
 
+void EngineProblems(const ProblemSources& sources, std::vector<std::string>& problems) {
+  if (sources.paths.file_engine != kIoUring) {
+    problems.push_back(absl::StrCat(
+        "the daemon moves no data to or from files, its clients do that by themselves: ", sources.paths.file_engine,
+        "; allow io_uring (sysctl kernel.io_uring_disabled=0, the unit's call filter), "
+        "then restart ubd"));
+  } else if (!sources.paths.registered && sources.register_blocks != Demand::kOff) {
+    problems.push_back(absl::StrCat("blocks are not all registered with the file engine (", sources.paths.registration,
+                                    "), so the kernel pins them for each transfer: raise LimitMEMLOCK of the unit, "
+                                    "or set engine { register_blocks: OFF } to accept it"));
+  }
+  const auto broken = std::count_if(sources.queues.begin(), sources.queues.end(),
+                                    [](const QueueListing& queue) { return absl::StartsWith(queue.state, "broken"); });
+  if (broken > 0) {
+    problems.push_back(absl::StrCat(broken,
+                                    " queues are broken, as their clients wrote what cannot be into them: "
+                                    "`ubctl queues` names the processes; mend or restart them"));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> FindProblems(const ProblemSources& sources) {
@@ -54,6 +76,7 @@ std::vector<std::string> FindProblems(const ProblemSources& sources) {
     }
     PoolProblems(pool, facts, problems);
   }
+  EngineProblems(sources, problems);
   // Beyond four fifths the next clients are soon refused.
   if (sources.fds_limit > 0 && sources.fds_open > sources.fds_limit / 5 * 4) {
     problems.push_back(absl::StrCat(sources.fds_open, " of ", sources.fds_limit,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/core/listings.h"
+#include "daemon/engine/engine.h"
 #include "daemon/memory/memory.h"
 
 namespace ubd {
@@ -15,6 +16,9 @@ struct ProblemSources {
   std::vector<PoolFacts> facts;
   BrokerTotals totals;
   std::string reuse_test;  // Memory::ReuseTest
+  PathStatus paths;
+  std::vector<QueueListing> queues;
+  Demand register_blocks = Demand::kIfPossible;
   uint64_t fds_open = 0;
   uint64_t fds_limit = 0;
 };

@@ -31,6 +31,8 @@ constexpr int kMaxStreamsPerConnection = 256;
 // All buffers of all connections: thousands of sessions at rest (some 30 KiB each) and a flood beside them.
 constexpr size_t kMaxBufferBytes = size_t{256} << 20;
 constexpr int kQueueThreads = 2;
+// For a file or memory that is just being opened; its caller has gone.
+constexpr absl::Duration kWorkersGrace = absl::Seconds(1);
 
 void ConfigureLimits(grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("ubd");
@@ -82,8 +84,8 @@ class GrpcServer : public RpcServer {
 
   void SetServing(bool serving) override { health_.SetServing(serving); }
 
-  void Shutdown(const std::string& why, absl::Duration grace) override {
-    if (std::exchange(down_, true)) return;
+  bool Shutdown(const std::string& why, absl::Duration grace) override {
+    if (std::exchange(down_, true)) return !stuck_;
     health_.SetServing(false);
     context_.calls.EndStreams(ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kStopping,
                                             absl::StrCat("ubd is stopping: ", why, "; connect again later")));
@@ -91,6 +93,8 @@ class GrpcServer : public RpcServer {
     context_.calls.Close();
     queue_->Shutdown();
     for (std::thread& thread : threads_) thread.join();
+    stuck_ = !broker_.StopWorkers(kWorkersGrace);
+    return !stuck_;
   }
 
  private:
@@ -110,6 +114,7 @@ class GrpcServer : public RpcServer {
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::thread> threads_;
   bool down_ = false;
+  bool stuck_ = false;
 };
 
 }  // namespace

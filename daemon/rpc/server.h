@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "daemon/core/broker.h"
+#include "daemon/engine/engine.h"
 #include "daemon/memory/memory.h"
 #include "daemon/session/server.h"
 #include "daemon/telemetry/event_hub.h"
@@ -33,6 +34,7 @@ struct RpcServerDeps {
   Memory& memory;
   EventHub& events;
   Metrics& metrics;
+  Engine& engine;
   // Known only after the session server is made; see Attach.
   std::function<bool(Uid uid, Gid gid, int32_t pid)> is_admin;
   const Clock& clock;
@@ -49,8 +51,10 @@ class RpcServer {
   virtual void ServeFd(int fd) = 0;
   // Health answers NOT_SERVING until this is called with true.
   virtual void SetServing(bool serving) = 0;
-  // Streams are told why, then everything still running after `grace` is cancelled. Blocks until done.
-  virtual void Shutdown(const std::string& why, absl::Duration grace) = 0;
+  // Streams are told why, then everything still running after `grace` is cancelled. Blocks until done; a second call
+  // answers as the first. False: a call's work is stuck in a file system and goes on; then what it uses (Broker,
+  // Memory, Engine) must live as long as the process.
+  virtual bool Shutdown(const std::string& why, absl::Duration grace) = 0;
 };
 
 }  // namespace ubd

@@ -117,6 +117,7 @@ ub::v1::LeaseInfo ToProto(const LeaseListing& lease) {
   proto.set_age_ns(Nanoseconds(lease.age));
   proto.set_in_flight(lease.in_flight);
   proto.set_state(lease.state);
+  if (lease.draining_for) proto.set_draining_ns(Nanoseconds(*lease.draining_for));
   if (lease.ttl_left) proto.set_ttl_left_ns(Nanoseconds(*lease.ttl_left));
   return proto;
 }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/core/requests.h"
+#include "daemon/engine/engine.h"
 #include "ub/v1/admin.pb.h"
 #include "ub/v1/broker.pb.h"
 
@@ -35,6 +36,25 @@ struct RevokeOrder {
 };
 absl::StatusOr<RevokeOrder> CheckRevoke(const ub::v1::RevokeLeaseRequest& request);
 absl::StatusOr<bool> CheckSetDrain(const ub::v1::SetDrainRequest& request);
+
+// --- the data path (validators_data.cc)
+absl::StatusOr<QueueRequest> CheckOpenQueue(const ub::v1::OpenQueueRequest& request, SessionId session);
+// The id of a queue, a file or an Offer frame; never 0.
+absl::StatusOr<uint32_t> CheckCloseQueue(const ub::v1::CloseQueueRequest& request);
+absl::StatusOr<uint64_t> CheckOpenFile(const ub::v1::OpenFileRequest& request);
+absl::StatusOr<uint32_t> CheckCloseFile(const ub::v1::CloseFileRequest& request);
+
+struct OwnMemory {
+  uint64_t offer = 0;
+  Bytes offset;
+  Bytes bytes;
+  Access access = Access::kReadOnly;
+};
+// Everything but what only the memfd can tell (its page size, its length).
+absl::StatusOr<OwnMemory> CheckRegisterMemory(const ub::v1::RegisterMemoryRequest& request);
+
+// Never kDefault.
+absl::StatusOr<ub::wire::PathPolicy> CheckSetPath(const ub::v1::SetPathRequest& request);
 
 }  // namespace ubd
 

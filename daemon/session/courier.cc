@@ -48,18 +48,6 @@ absl::Status Courier::Start(std::function<void(uint32_t)> on_peer) {
   return absl::OkStatus();
 }
 
-absl::Status Courier::SendWelcome(absl::Span<const std::byte> frame, int page_fd) {
-  // Counted as any other fd in flight; the share of the uid does not hold it up, as sessions are limited in number.
-  const size_t counted = context_->credits.Take(session_, 1) == FdCredits::Wait::kNone ? 1 : 0;
-  absl::Status sent;
-  {
-    ub::MutexLock lock(&mu_);
-    sent = ub::wire::SendPacket(lifeline_.get(), frame, {&page_fd, 1});
-  }
-  sent.ok() ? context_->credits.Sent(session_, counted) : context_->credits.Unsent(session_, counted);
-  return sent;
-}
-
 bool Courier::UnderWay(const DeliveryPtr& delivery) const {
   return pumping_ && !queue_.empty() && queue_.front() == delivery;
 }
@@ -173,13 +161,10 @@ void Courier::AfterBatch(const DeliveryPtr& delivery, Outcome outcome) {
     more = !queue_.empty();
     throttled_ = !closed && outcome != Outcome::kDone && outcome != Outcome::kSent;
   }
-  std::weak_ptr<Courier> weak = weak_from_this();
   if (closed) {
     // Close left this one to its sender. What the sender had reserved may have been the last thing in flight.
     if (outcome != Outcome::kDone) Drop(*delivery, SessionEnded());
-    context_->loop->Post([weak] {
-      if (auto self = weak.lock()) self->CheckTaken();
-    });
+    PostCheckTaken();
   } else if (outcome != Outcome::kDone && outcome != Outcome::kSent) {
     Throttle(outcome);
     // An event came while this batch was tried: it may have made the room that was missing.
@@ -240,8 +225,9 @@ void Courier::OnEvents(uint32_t events) {
     closed = closed_;
   }
   if (closed) return CheckTaken();
-  if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) return on_peer_(events);
-  OnWritable();
+  // It may have read and sent at the same time.
+  if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) on_peer_(events);
+  if ((events & EPOLLOUT) != 0) OnWritable();
 }
 
 void Courier::OnWritable() {
@@ -277,6 +263,13 @@ bool Courier::Close(std::function<void()> on_taken) {
   ub::MutexLock lock(&mu_);
   context_->loop->Rearm(watch_, kReadingEvents);
   return true;
+}
+
+void Courier::PostCheckTaken() {
+  std::weak_ptr<Courier> weak = weak_from_this();
+  context_->loop->Post([weak] {
+    if (auto self = weak.lock()) self->CheckTaken();
+  });
 }
 
 void Courier::CheckTaken() {

@@ -29,6 +29,7 @@
 #include "daemon/session/event_loop.h"
 #include "daemon/session/fd_credits.h"
 #include "daemon/session/session.h"
+#include "proto/wire/fd_message.h"
 #include "proto/wire/mutex.h"
 #include "proto/wire/unique_fd.h"
 
@@ -58,6 +59,8 @@ class Courier : public std::enable_shared_from_this<Courier> {
   // Session::Deliver.
   void Deliver(const Grant& grant, LeasePin pin, std::function<void(absl::Status)> first);
   absl::Status SendWelcome(absl::Span<const std::byte> frame, int page_fd);
+  // Session::DeliverQueue.
+  absl::Status DeliverQueue(const ub::wire::QueueGrant& grant, ub::UniqueFd memory, ub::UniqueFd event);
   uint64_t fds_in_flight() { return context_->credits.InFlight(session_); }
   // Learns of the client's next read.
   void WatchReading();
@@ -73,6 +76,8 @@ class Courier : public std::enable_shared_from_this<Courier> {
   bool Close(std::function<void()> on_taken);
   // Closes the lifeline, whatever lies in it.
   void Finish();
+  // The next packet that the client sent. Closed: as a hang-up, an empty packet.
+  absl::StatusOr<ub::wire::Packet> Receive();
 
  private:
   struct Delivery;
@@ -89,6 +94,7 @@ class Courier : public std::enable_shared_from_this<Courier> {
   void OnEvents(uint32_t events);
   void OnWritable();
   void CheckTaken();
+  void PostCheckTaken();
   DeliveryPtr TakeSuperseded(LeaseId lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Forget(const DeliveryPtr& delivery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool UnderWay(const DeliveryPtr& delivery) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -12,6 +13,12 @@
 
 namespace ubd {
 namespace {
+
+absl::Status DoesNotRead() {
+  return ub::MakeError(absl::StatusCode::kResourceExhausted, ub::Reason::kTooManyWaiters,
+                       "too many descriptors lie unread in the lifelines of this session or its user: read them, then "
+                       "open the queue again");
+}
 
 absl::Status HungUp() {
   return ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kSessionEnded, "the session's lifeline is closed");
@@ -36,6 +43,18 @@ ub::wire::Grant FrameFor(const Grant& grant, uint64_t number, size_t first, size
 }
 
 }  // namespace
+
+absl::Status Courier::SendWelcome(absl::Span<const std::byte> frame, int page_fd) {
+  // Counted as any other fd in flight; the share of the uid does not hold it up, as sessions are limited in number.
+  const size_t counted = context_->credits.Take(session_, 1) == FdCredits::Wait::kNone ? 1 : 0;
+  absl::Status sent;
+  {
+    ub::MutexLock lock(&mu_);
+    sent = ub::wire::SendPacket(lifeline_.get(), frame, {&page_fd, 1});
+  }
+  sent.ok() ? context_->credits.Sent(session_, counted) : context_->credits.Unsent(session_, counted);
+  return sent;
+}
 
 absl::Status Courier::LeaseEnded() {
   return ub::MakeError(absl::StatusCode::kAborted, ub::Reason::kRevoked,
@@ -134,6 +153,44 @@ Courier::Outcome Courier::Drop(Delivery& delivery, const absl::Status& why) {
   if (delivery.sent > 0) SendGrantFailed(delivery, why);
   delivery.Answer(why);
   return Outcome::kDone;
+}
+
+// Nothing waits here: who asks for a queue gets it now or asks again.
+absl::Status Courier::DeliverQueue(const ub::wire::QueueGrant& grant, ub::UniqueFd memory, ub::UniqueFd event) {
+  constexpr size_t kFds = 2;
+  const FdCredits::Wait wait = context_->credits.Take(session_, kFds);
+  absl::Status sent = HungUp();
+  bool closed;
+  {
+    ub::MutexLock lock(&mu_);
+    closed = closed_;
+    if (!closed_ && wait != FdCredits::Wait::kNone) return DoesNotRead();
+    if (!closed_) {
+      const std::array<int, kFds> fds = {memory.get(), event.get()};
+      sent = ub::wire::SendPacket(lifeline_.get(), ub::wire::AsBytes(grant), fds);
+    }
+  }
+  if (wait == FdCredits::Wait::kNone) {
+    sent.ok() ? context_->credits.Sent(session_, kFds) : context_->credits.Unsent(session_, kFds);
+    // Close saw the reservation and waits for its end.
+    if (closed) PostCheckTaken();
+  }
+  if (sent.ok()) return sent;
+  switch (ErrnoOf(sent)) {
+    case EAGAIN:
+    case ETOOMANYREFS:
+    case ENOBUFS:
+    case ENOMEM:
+      return DoesNotRead();
+    default:
+      return HungUp();
+  }
+}
+
+absl::StatusOr<ub::wire::Packet> Courier::Receive() {
+  ub::MutexLock lock(&mu_);
+  if (closed_) return ub::wire::Packet();
+  return ub::wire::ReceivePacket(lifeline_.get());
 }
 
 void Courier::SendGrantFailed(const Delivery& delivery, const absl::Status& why) {

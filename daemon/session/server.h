@@ -42,6 +42,12 @@ struct SessionLimits {
   absl::Duration handshake_timeout = absl::Seconds(5);
 };
 
+// What else must know of sessions (the engine). Called on the loop's thread; must not wait.
+struct SessionHooks {
+  std::function<void(const SessionFacts&)> opened;  // the Broker knows the session already
+  std::function<void(SessionId)> closing;           // the Broker still does
+};
+
 struct SessionServerDeps {
   ub::UniqueFd lifeline_listener;  // listening, non-blocking
   ub::UniqueFd rpc_listener;
@@ -49,6 +55,7 @@ struct SessionServerDeps {
   // Takes over an accepted, connected RPC socket (AddInsecureChannelFromFd).
   std::function<void(int fd)> serve_rpc;
   SessionLimits limits;
+  SessionHooks hooks = {};
 };
 
 // The shared pages of all sessions; made before the Broker that uses it as LeaseWords. Thread-safe. The session server

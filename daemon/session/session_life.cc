@@ -73,8 +73,12 @@ void LoopSessionServer::OnHello(ub::UniqueFd lifeline, PeerIdentity identity, co
   welcome.max_fds_in_flight = FdCredits::kPerSession;
   SessionFacts facts = FactsOf(id, identity, hello);
   broker_.OpenSession(facts);
+  if (hooks_.opened) hooks_.opened(facts);
   auto courier = std::make_shared<Courier>(id, facts.uid, std::move(lifeline), context_);
-  auto session = std::make_shared<LifelineSession>(std::move(facts), welcome.token, std::move(identity.pidfd), courier);
+  // The box finds the loop only while somebody keeps the context.
+  auto offers = std::make_shared<OfferBox>(std::shared_ptr<EventLoop>(context_, &loop_));
+  auto session = std::make_shared<LifelineSession>(std::move(facts), welcome.token, std::move(identity.pidfd), courier,
+                                                   std::move(offers));
   table_->Insert(session);
   absl::Status begun = WatchPeer(session);
   // Last: the token works from here on.
@@ -93,11 +97,11 @@ absl::Status LoopSessionServer::WatchPeer(const std::shared_ptr<LifelineSession>
   return absl::OkStatus();
 }
 
-// The lifeline hung up, or the client said more than Hello, which it may not.
+// The lifeline hung up, or the client sent something.
 void LoopSessionServer::OnPeer(SessionId id, uint32_t events) {
   std::shared_ptr<LifelineSession> session = table_->FindLive(id);
   if (!session) return;
-  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return EndSession(id, SessionEnd::kProtocol);
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return ReadOffers(session);
   const bool died = session->pidfd() >= 0 && IsReadable(session->pidfd());
   EndSession(id, died ? SessionEnd::kDied : SessionEnd::kHangUp);
 }
@@ -108,6 +112,9 @@ void LoopSessionServer::EndSession(SessionId id, SessionEnd how) {
   if (!session) return;
   loop_.Unwatch(std::exchange(session->pidfd_watch, 0));
   const bool lingers = session->courier()->Close([this, id] { OnTaken(id); });
+  session->offers().Close();
+  // Before the Broker: nothing new is taken for a session that it does not know.
+  if (hooks_.closing) hooks_.closing(id);
   broker_.CloseSession(id, how);
   pages_.ClosePage(id);
   if (lingers) {

@@ -52,6 +52,7 @@ LoopSessionServer::LoopSessionServer(SessionServerDeps deps, Broker& broker, Lea
                                      std::unique_ptr<EventLoop> loop, uint64_t boot_id)
     : broker_(broker),
       pages_(pages),
+      hooks_(std::move(deps.hooks)),
       boot_id_(boot_id),
       table_(std::make_shared<LiveSessions>([&pages] { return pages.TakeBacks(); })),
       context_(MakeContext(std::move(loop), broker, std::move(deps.open_fd), table_)),

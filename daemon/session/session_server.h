@@ -41,6 +41,10 @@ class LoopSessionServer : public SessionServer {
   absl::Status Admit(Uid uid) const;
   absl::Status WatchPeer(const std::shared_ptr<LifelineSession>& session);
   void OnPeer(SessionId id, uint32_t events);
+  // session_offers.cc
+  void ReadOffers(const std::shared_ptr<LifelineSession>& session);
+  void ReadLater(const std::shared_ptr<LifelineSession>& session);
+  bool TakePacket(LifelineSession& session, ub::wire::Packet packet);
   void EndSession(SessionId id, SessionEnd how);
   void OnTaken(SessionId id);
   void OnStop();
@@ -53,6 +57,7 @@ class LoopSessionServer : public SessionServer {
 
   Broker& broker_;
   LeasePages& pages_;
+  const SessionHooks hooks_;
   const uint64_t boot_id_;
   const std::shared_ptr<LiveSessions> table_;
   const std::shared_ptr<CourierContext> context_;

@@ -57,6 +57,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Reason::kAlreadyRunning, "ALREADY_RUNNING"},
     {Reason::kForeignFile, "FOREIGN_FILE"},
     {Reason::kNotCacheable, "NOT_CACHEABLE"},
+    {Reason::kNotShareable, "NOT_SHAREABLE"},
     {Reason::kInUse, "IN_USE"},
     {Reason::kPathUnavailable, "PATH_UNAVAILABLE"},
     {Reason::kQueueBroken, "QUEUE_BROKEN"},

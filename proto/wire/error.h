@@ -56,6 +56,7 @@ enum class Reason {
   kAlreadyRunning,  // another ubd owns the runtime directory; details: pid
   kForeignFile,     // something that is not ours lies at a socket path
   kNotCacheable,
+  kNotShareable,     // a client's own memory: its owner passes the memfd on by itself
   kInUse,            // the other owner of it must let go first
   kPathUnavailable,  // direct-only, and direct is impossible; details: path_reason
   kQueueBroken,      // the client wrote what cannot be into its ring: open another

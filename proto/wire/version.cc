@@ -2,7 +2,7 @@
 
 // Tests build a second daemon or client with another number to see both sides refuse each other.
 #ifndef UB_PROTOCOL_VERSION
-#define UB_PROTOCOL_VERSION 1
+#define UB_PROTOCOL_VERSION 2
 #endif
 #ifndef UB_RELEASE_VERSION
 #define UB_RELEASE_VERSION "unknown"

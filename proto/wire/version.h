@@ -1,5 +1,5 @@
-// Versions. The protocol version covers lifeline frames, lease words and ub/v1: client and daemon speak only with the
-// same one.
+// Versions. The protocol version covers lifeline frames, lease words, queues and ub/v1: client and daemon speak only
+// with the same one.
 #ifndef UB_WIRE_VERSION_H_
 #define UB_WIRE_VERSION_H_
 

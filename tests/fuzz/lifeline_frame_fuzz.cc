@@ -25,6 +25,8 @@ void CheckText(const std::string& text) {
 void CheckFrame(const ub::wire::Hello& frame) { CheckText(ub::wire::GetText(frame.name)); }
 void CheckFrame(const ub::wire::Welcome&) {}
 void CheckFrame(const ub::wire::Grant&) {}
+void CheckFrame(const ub::wire::QueueGrant&) {}
+void CheckFrame(const ub::wire::Offer&) {}
 void CheckFrame(const ub::wire::Refuse& frame) {
   CheckText(ub::wire::GetText(frame.reason));
   CheckText(ub::wire::GetText(frame.text));

@@ -14,6 +14,16 @@ void FakeMemory::Reclaim(BlockId block, ReclaimOrder order) {
   pending_.push_back({block, std::move(order)});
 }
 
+void FakeMemory::DropOwn(BlockId block) {
+  MutexLock lock(&mu_);
+  dropped_.push_back(block);
+}
+
+std::vector<BlockId> FakeMemory::dropped() const {
+  MutexLock lock(&mu_);
+  return dropped_;
+}
+
 std::vector<Order> FakeMemory::pending() const {
   MutexLock lock(&mu_);
   return {pending_.begin(), pending_.end()};

@@ -38,6 +38,8 @@ class FakeMemory : public BlockMemory {
  public:
   void Reclaim(BlockId block, ReclaimOrder order) override;
 
+  void DropOwn(BlockId block) override;
+
   std::vector<Order> pending() const;
   // The next order, taken out; none: nothing is pending. The caller reports to the sink.
   std::optional<Order> Take();
@@ -51,10 +53,13 @@ class FakeMemory : public BlockMemory {
 
   std::set<BlockId> held;
   std::vector<std::pair<BlockId, Charge>> retired;
+  // In the order of DropOwn.
+  std::vector<BlockId> dropped() const;
 
  private:
   mutable ub::Mutex mu_;
   std::deque<Order> pending_ ABSL_GUARDED_BY(mu_);
+  std::vector<BlockId> dropped_ ABSL_GUARDED_BY(mu_);
 };
 
 class FakeWords : public LeaseWords {

@@ -15,7 +15,7 @@ class Model : public Truth {
   }
 
   void Step() {
-    uint32_t dice = rng_() % 64;
+    uint32_t dice = rng_() % 80;
     if (dice < 16) return Ask();
     if (dice < 24) return ReleaseOne();
     if (dice < 36) return MemoryStep();
@@ -27,6 +27,8 @@ class Model : public Truth {
     if (dice < 57) return LetGo();
     if (dice < 58) return Kill();
     if (dice < 59) return Operate();
+    if (dice < 68) return TransferStep();
+    if (dice < 73) return OwnStep();
     rig_.Pass(absl::Milliseconds(static_cast<int64_t>(rng_() % 400)));
   }
 
@@ -34,12 +36,17 @@ class Model : public Truth {
   void Finish() {
     pins_.clear();
     while (!sessions_.empty()) CloseOne(sessions_.begin()->first);
+    CheckTransfers();
+    flights_.clear();
+    CheckTransfers();
     rig_.memory.Finish(*rig_.broker);
     LetGo();
     EXPECT_EQ(rig_.Pool().free, kBlocks);
     EXPECT_EQ(rig_.broker->Totals().leases, 0u);
     for (const CallPtr& call : calls_) EXPECT_EQ(call->calls, 1) << "request " << call->request;
   }
+
+  size_t own_grants() const { return own_ever_.size(); }
 
  private:
   Uid UidOf(int i) const { return Uid(static_cast<uint32_t>(1001 + i)); }
@@ -133,6 +140,62 @@ class Model : public Truth {
     pins_.push_back(*std::move(pin));
   }
 
+  void TransferStep() {
+    Sync();
+    if (!flights_.empty() && rng_() % 2 == 0) {
+      flights_.erase(flights_.begin() + static_cast<int64_t>(rng_() % flights_.size()));
+      return;
+    }
+    if (!own_.empty() && rng_() % 3 == 0) {
+      const OwnLease& own = Pick(own_)->second;
+      return Fly(own.session, own.grant, Access::kReadWrite);
+    }
+    if (held_.empty()) return;
+    const Held& held = Pick(held_)->second;
+    if (held.shares.empty() || rng_() % 2 == 0) return Fly(held.owner, held.grant, Access::kReadWrite);
+    ASSERT_FALSE(TryFly(*held.shares.begin(), held.grant, Access::kReadWrite, Bytes(), Bytes(1)).ok());
+    Fly(*held.shares.begin(), held.grant, Access::kReadOnly);
+  }
+
+  absl::StatusOr<RangePin> TryFly(SessionId session, const Grant& grant, Access needed, Bytes offset, Bytes length) {
+    auto generation = static_cast<uint32_t>(grant.generation.value());
+    return rig_.broker->PinRange({session, grant.lease, generation, offset, length, needed});
+  }
+
+  void Fly(SessionId session, const Grant& grant, Access needed) {
+    const Bytes size = grant.block_bytes * grant.blocks.size();
+    const Bytes offset(rng_() % (size.count() + 1));
+    const Bytes length(rng_() % (size.count() - offset.count() + 1));
+    absl::StatusOr<RangePin> pin = TryFly(session, grant, needed, offset, length);
+    ASSERT_EQ(pin.status(), absl::OkStatus());
+    Bytes sum;
+    for (const Piece& piece : pin->pieces()) sum += piece.length;
+    ASSERT_EQ(sum, length);
+    ASSERT_FALSE(TryFly(session, grant, needed, offset, size - offset + Bytes(1)).ok());
+    flights_.push_back({grant.lease, *std::move(pin)});
+  }
+
+  void OwnStep() {
+    if (!own_.empty() && rng_() % 3 == 0) {
+      auto own = Pick(own_);
+      bool revoke = rng_() % 4 == 0;
+      absl::Status ended =
+          revoke ? rig_.broker->Revoke(kAdmin, own->first, "x") : rig_.broker->Release(own->second.session, own->first);
+      ASSERT_EQ(ended, absl::OkStatus());
+      ASSERT_FALSE(rig_.broker->Release(own->second.session, own->first).ok()) << "twice";
+      own_.erase(own);
+      return;
+    }
+    SessionId session = Pick(sessions_)->first;
+    BlockId block(next_own_++);
+    absl::StatusOr<Grant> grant = rig_.broker->GrantOwn(session, block, kBlock, Access::kReadWrite);
+    if (!grant.ok()) return;  // over quota
+    ASSERT_GT(grant->generation.value(), last_generation_);
+    last_generation_ = grant->generation.value();
+    own_[grant->lease] = {session, *grant};
+    own_ever_[grant->lease] = block;
+  }
+
   void ShareStep() {
     Sync();
     if (held_.empty()) return;
@@ -183,6 +246,7 @@ class Model : public Truth {
       if (held.shares.erase(session) > 0) unclean_.insert(id);
     }
     rig_.broker->CloseSession(session, SessionEnd::kDied);
+    std::erase_if(own_, [session](const auto& own) { return own.second.session == session; });
     sessions_.erase(session);
     Sync();
   }
@@ -208,7 +272,7 @@ class Model : public Truth {
   }
 
   std::mt19937 rng_;
-  std::vector<LeasePin> pins_;
+  uint32_t next_own_ = kBlocks;
 };
 
 class ModelTest : public testing::TestWithParam<uint32_t> {};
@@ -223,6 +287,7 @@ TEST_P(ModelTest, RandomStepsBreakNoRule) {
   }
   model.Finish();
   EXPECT_GT(model.grants(), 200);
+  EXPECT_GT(model.own_grants(), 20u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ModelTest, testing::Range(1u, 13u));

@@ -40,6 +40,34 @@ TEST(Scale, GrantDoesNotWalkOverAllLeases) {
   EXPECT_LT(many, few * 20 + 5000) << few << " ns with 10 others, " << many << " ns with " << kMany;
 }
 
+// Median nanoseconds of pinning and unpinning a range.
+int64_t CostOfATransfer(uint32_t sessions) {
+  Rig rig(sessions + 1);
+  for (uint32_t i = 0; i < sessions; ++i) {
+    rig.broker->Acquire(RequestOf(rig.Open(Uid(i % 100)), 1), [](absl::StatusOr<Grant>) {});
+  }
+  SessionId alice = rig.Open(kAlice);
+  Grant grant = rig.Take(alice, {.cacheable = true});
+  auto generation = static_cast<uint32_t>(grant.generation.value());
+  std::vector<int64_t> costs;
+  for (int i = 0; i < 501; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    for (int times = 0; times < 20; ++times) {
+      EXPECT_TRUE(rig.broker->PinRange({alice, grant.lease, generation, Bytes(), kBlock, Access::kReadWrite})->valid());
+    }
+    costs.push_back((std::chrono::steady_clock::now() - start).count() / 20);
+  }
+  std::nth_element(costs.begin(), costs.begin() + 250, costs.end());
+  return costs[250];
+}
+
+TEST(Scale, TransferCostsTheSameWhateverElseThereIs) {
+  int64_t few = CostOfATransfer(10);
+  int64_t many = CostOfATransfer(kMany);
+  RecordProperty("ns_per_transfer", static_cast<int>(many));
+  EXPECT_LT(many, few * 20 + 5000) << few << " ns with 10 leases, " << many << " ns with " << kMany;
+}
+
 TEST(Scale, TenThousandWaitersAreServedInOrder) {
   BrokerLimits limits;
   limits.max_waiters_per_uid = kMany;

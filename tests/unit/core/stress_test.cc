@@ -56,6 +56,11 @@ struct Stress {
   std::atomic<int> asked = 0;
   std::atomic<int> answered = 0;
   std::atomic<int> active = kClients;
+  std::atomic<uint32_t> next_own = 0;
+  std::atomic<size_t> owned = 0;
+  std::atomic<int> completed = 0;
+  ub::Mutex flights_mu;
+  std::vector<RangePin> flights ABSL_GUARDED_BY(flights_mu);
   std::atomic<LeaseId> last_lease{LeaseId()};
 
   SessionId Open(Uid uid) {
@@ -97,8 +102,43 @@ struct Stress {
       words.ClientIdle(session, *grant.word, grant.generation);
       if (!words.ClientTakeBack(session, *grant.word, grant.generation)) return;  // recalled
     }
+    Transfer(session, grant, rng);
     pin = absl::CancelledError("");              // unpin
     (void)broker.Release(session, grant.lease);  // may have been revoked meanwhile
+  }
+
+  // In flight until the device's thread lets go of it, whatever becomes of the lease meanwhile.
+  void Transfer(SessionId session, const Grant& grant, std::mt19937& rng) {
+    auto generation = static_cast<uint32_t>(grant.generation.value());
+    absl::StatusOr<RangePin> range = broker.PinRange(
+        {session, grant.lease, generation, Bytes(rng() % kBlock.count()), Bytes(1), Access::kReadWrite});
+    if (!range.ok()) return;
+    ub::MutexLock lock(&flights_mu);
+    flights.push_back(*std::move(range));
+  }
+
+  void OwnMemory(SessionId session) {
+    absl::StatusOr<Grant> own = broker.GrantOwn(session, BlockId(kBlocks + next_own++), ub::KiB(4), Access::kReadWrite);
+    if (!own.ok()) return;
+    ++owned;
+    std::mt19937 rng(1);
+    Transfer(session, *own, rng);
+    (void)broker.Release(session, own->lease);
+  }
+
+  void Device() {
+    for (;;) {
+      bool last = active == 0;
+      std::vector<RangePin> done;
+      {
+        ub::MutexLock lock(&flights_mu);
+        done = std::exchange(flights, {});
+      }
+      completed += static_cast<int>(done.size());
+      done.clear();
+      if (last) return;
+      std::this_thread::yield();
+    }
   }
 
   void Client(int number) {
@@ -109,6 +149,7 @@ struct Stress {
     for (uint64_t request = 1; grants < kGrants; ++request) {
       absl::StatusOr<Grant> grant = Acquire(session, request, 1 + rng() % 6, rng() % 8 == 0);
       if (grant.ok()) ++grants;
+      if (rng() % 8 == 0) OwnMemory(session);
       if (rng() % 16 == 0) {
         broker.CloseSession(session, SessionEnd::kDied);
         session = Open(uid);
@@ -152,9 +193,13 @@ TEST(Stress, ThreadsLoseNoAnswerAndNoBlock) {
   for (int i = 0; i < kClients; ++i) threads.emplace_back([&stress, i] { stress.Client(i); });
   threads.emplace_back([&stress] { stress.Reclaimer(); });
   threads.emplace_back([&stress] { stress.Operator(); });
+  threads.emplace_back([&stress] { stress.Device(); });
   for (std::thread& thread : threads) thread.join();
   stress.memory.Finish(stress.broker);
   EXPECT_EQ(stress.asked, stress.answered);
+  EXPECT_GT(stress.completed, 0);
+  EXPECT_GT(stress.owned, 0u);
+  EXPECT_EQ(stress.memory.dropped().size(), stress.owned);
   EXPECT_GE(stress.events.Count(EventKind::kGranted), kClients * kGrants);
   EXPECT_GT(stress.events.Count(EventKind::kReclaimed), 0);
   EXPECT_GT(stress.events.Count(EventKind::kRevoked), 0);

@@ -17,6 +17,34 @@ void Truth::CheckAll() {
     ASSERT_EQ(session.uid_bytes, kBlock * used[session.facts.uid]) << "uid " << session.facts.uid;
   }
   ASSERT_EQ(rig_.Pool().retired, rig_.memory.retired.size());
+  CheckTransfers();
+}
+
+void Truth::CheckTransfers() {
+  std::map<BlockId, uint64_t> in_flight;
+  std::set<BlockId> own_in_flight;  // of leases that have ended
+  for (const LeasePin& pin : pins_) {
+    for (const GrantedBlock& block : pin.blocks()) ++in_flight[block.block];
+  }
+  for (const Flight& flight : flights_) {
+    for (const Piece& piece : flight.pin.pieces()) ++in_flight[piece.block];
+    auto own = own_ever_.find(flight.lease);
+    if (own != own_ever_.end() && !own_.contains(flight.lease)) own_in_flight.insert(own->second);
+  }
+  for (const BlockListing& block : rig_.broker->Blocks(kAdmin)) {
+    ASSERT_EQ(block.in_flight, in_flight[block.block.id]) << "block " << block.block.id;
+  }
+  for (const Order& order : rig_.memory.pending()) {
+    ASSERT_EQ(in_flight[order.block], 0u) << "block " << order.block << " is handed on under a device";
+  }
+  // Dropped: once, and when it has ended and nothing is in flight, neither earlier nor later.
+  std::vector<BlockId> dropped = rig_.memory.dropped();
+  const std::set<BlockId> once(dropped.begin(), dropped.end());
+  ASSERT_EQ(once.size(), dropped.size());
+  for (const auto& [lease, block] : own_ever_) {
+    bool in_use = own_.contains(lease) || own_in_flight.contains(block);
+    ASSERT_EQ(once.contains(block), !in_use) << "own block " << block;
+  }
 }
 
 void Truth::OnAnswer(Call& call, absl::StatusOr<Grant> result) {

@@ -26,6 +26,18 @@ struct Call {
 };
 using CallPtr = std::shared_ptr<Call>;
 
+// A client's own memory, until its end.
+struct OwnLease {
+  SessionId session;
+  Grant grant;
+};
+
+// A transfer that is in flight.
+struct Flight {
+  LeaseId lease;
+  RangePin pin;
+};
+
 struct Held {
   SessionId owner;
   Grant grant;
@@ -52,11 +64,16 @@ class Truth {
   void OnAnswer(Call& call, absl::StatusOr<Grant> result);
   // Leases that the Broker ended by itself (recall, TTL) show in its events.
   void Sync();
+  void CheckTransfers();
 
   Rig rig_;
   std::map<SessionId, Uid> sessions_;
   std::vector<CallPtr> calls_;
   std::map<LeaseId, Held> held_;
+  std::map<LeaseId, OwnLease> own_;
+  std::map<LeaseId, BlockId> own_ever_;  // ended ones too
+  std::vector<LeasePin> pins_;
+  std::vector<Flight> flights_;
   std::set<BlockId> in_use_;               // from grant to the end of its reclaim
   std::map<BlockId, std::set<Uid>> seen_;  // who had the backing that the block has now
   std::set<BlockId> dirty_;                // its backing must not be used again

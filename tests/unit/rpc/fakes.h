@@ -2,6 +2,8 @@
 #ifndef UBD_TESTS_UNIT_RPC_FAKES_H_
 #define UBD_TESTS_UNIT_RPC_FAKES_H_
 
+#include <sys/mman.h>
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +16,7 @@
 #include "daemon/session/server.h"
 #include "daemon/telemetry/event_hub.h"
 #include "daemon/telemetry/metrics.h"
+#include "proto/wire/error.h"
 #include "proto/wire/mutex.h"
 
 namespace ubd {
@@ -25,6 +28,29 @@ class FakeMemory : public Memory {
   void Reclaim(BlockId block, ReclaimOrder) override {
     ub::MutexLock lock(&mu_);
     orders_.push_back(block);
+  }
+  void DropOwn(BlockId block) override {
+    ub::MutexLock lock(&mu_);
+    dropped_.push_back(block);
+  }
+  absl::Status RegisterWith(Registrar*) override { return absl::OkStatus(); }
+  uint32_t Slots() const override { return spec_.blocks + 1 + kMostOwn; }
+  MappedBlock Locate(BlockId) const override { return {}; }
+  absl::StatusOr<BlockId> AddOwn(ub::UniqueFd fd, Bytes offset, Bytes bytes, Access) override {
+    ub::MutexLock lock(&mu_);
+    if (!fd.valid() || offset != Bytes())
+      return ub::MakeError(absl::StatusCode::kInvalidArgument, ub::Reason::kBadMemory, "not from its start",
+                           {{"field", "offset"}});
+    own_bytes_ = bytes;
+    return BlockId(spec_.blocks + next_own_++);
+  }
+  Bytes OwnBytes() {
+    ub::MutexLock lock(&mu_);
+    return own_bytes_;
+  }
+  size_t Dropped() {
+    ub::MutexLock lock(&mu_);
+    return dropped_.size();
   }
   void Start(ReclaimSink*) override {}
   void Stop() override {}
@@ -52,6 +78,9 @@ class FakeMemory : public Memory {
   PoolSpec spec_;
   ub::Mutex mu_;
   std::vector<BlockId> orders_ ABSL_GUARDED_BY(mu_);
+  std::vector<BlockId> dropped_ ABSL_GUARDED_BY(mu_);
+  uint32_t next_own_ ABSL_GUARDED_BY(mu_) = 0;
+  Bytes own_bytes_ ABSL_GUARDED_BY(mu_);
 };
 
 class NoWords : public LeaseWords {
@@ -98,6 +127,26 @@ class FakeSession : public Session {
     first(absl::OkStatus());
   }
 
+  absl::Status DeliverQueue(const ub::wire::QueueGrant& grant, ub::UniqueFd, ub::UniqueFd) override {
+    ub::MutexLock lock(&mu_);
+    if (!reads_) return ub::MakeError(absl::StatusCode::kResourceExhausted, ub::Reason::kTooManyWaiters, "read first");
+    queue_grants_.push_back(grant);
+    return absl::OkStatus();
+  }
+  // Every offer is there, but for number 404.
+  void TakeOffer(uint64_t offer, absl::Duration, std::function<void(absl::StatusOr<ub::UniqueFd>)> take) override {
+    if (offer == 404) return take(ub::MakeError(absl::StatusCode::kNotFound, ub::Reason::kNoSuchOffer, "none"));
+    take(ub::UniqueFd(memfd_create("offer", MFD_CLOEXEC)));
+  }
+  void StopReading() {
+    ub::MutexLock lock(&mu_);
+    reads_ = false;
+  }
+  std::vector<ub::wire::QueueGrant> QueueGrants() {
+    ub::MutexLock lock(&mu_);
+    return queue_grants_;
+  }
+
   void Hold() {
     ub::MutexLock lock(&mu_);
     hold_ = true;
@@ -120,6 +169,8 @@ class FakeSession : public Session {
   ub::Mutex mu_;
   ub::CondVar changed_;
   bool hold_ ABSL_GUARDED_BY(mu_) = false;
+  bool reads_ ABSL_GUARDED_BY(mu_) = true;
+  std::vector<ub::wire::QueueGrant> queue_grants_ ABSL_GUARDED_BY(mu_);
   std::vector<std::pair<LeasePin, std::function<void(absl::Status)>>> held_ ABSL_GUARDED_BY(mu_);
 };
 

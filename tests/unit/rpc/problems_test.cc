@@ -23,6 +23,8 @@ ProblemSources Healthy() {
   facts.reserve = 4;
   sources.facts = {facts};
   sources.reuse_test = "sole-holder";
+  sources.paths.file_engine = "io_uring";
+  sources.paths.registered = true;
   sources.fds_open = 100;
   sources.fds_limit = 1024;
   return sources;
@@ -64,6 +66,28 @@ TEST(FindProblems, DrainingAndStoppingAreToldApart) {
   EXPECT_THAT(FindProblems(sources), ElementsAre(HasSubstr("draining")));
   sources.totals.stopping = true;
   EXPECT_THAT(FindProblems(sources), ElementsAre(HasSubstr("stopping")));
+}
+
+TEST(FindProblems, EngineThatCannotDoWhatWasWished) {
+  ProblemSources sources = Healthy();
+  sources.paths.registered = false;
+  sources.paths.registration = "0 of 36 backings: memlock limit 8MiB";
+  EXPECT_THAT(FindProblems(sources),
+              ElementsAre(testing::AllOf(HasSubstr("memlock limit 8MiB"), HasSubstr("LimitMEMLOCK"))));
+  sources.register_blocks = Demand::kOff;
+  EXPECT_THAT(FindProblems(sources), IsEmpty());
+  sources.paths.file_engine = "io_uring_setup: Operation not permitted";
+  EXPECT_THAT(FindProblems(sources),
+              ElementsAre(testing::AllOf(HasSubstr("Operation not permitted"), HasSubstr("io_uring_disabled"))));
+}
+
+TEST(FindProblems, BrokenQueuesAreCounted) {
+  ProblemSources sources = Healthy();
+  sources.queues.resize(3);
+  sources.queues[0].state = "open";
+  sources.queues[1].state = "broken: more submitted than there are slots";
+  sources.queues[2].state = "broken: more read than was completed";
+  EXPECT_THAT(FindProblems(sources), ElementsAre(HasSubstr("2 queues are broken")));
 }
 
 TEST(FindProblems, FdLimitIsToldBeforeItIsReached) {

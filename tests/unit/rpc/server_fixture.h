@@ -14,6 +14,7 @@
 
 #include "daemon/rpc/server.h"
 #include "proto/wire/error.h"
+#include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fakes.h"
 #include "ub/v1/admin.grpc.pb.h"
 #include "ub/v1/broker.grpc.pb.h"
@@ -39,8 +40,8 @@ class RpcServerTest : public testing::Test {
                 {clock_, memory_, words_, *events_,
                  [](absl::Span<uint8_t> out) { std::fill(out.begin(), out.end(), uint8_t{7}); }}),
         session_(std::make_shared<FakeSession>(FactsOfSession())),
-        server_(RpcServer::Create(
-            {broker_, memory_, *events_, metrics_, [](Uid uid, Gid, int32_t) { return uid.value() == 0; }, clock_})) {
+        server_(RpcServer::Create({broker_, memory_, *events_, metrics_, engine_,
+                                   [](Uid uid, Gid, int32_t) { return uid.value() == 0; }, clock_})) {
     broker_.OpenSession(session_->facts());
     peers_.SetSession(session_);
     server_->Attach(peers_, peers_);
@@ -99,6 +100,7 @@ class RpcServerTest : public testing::Test {
   FakeMemory memory_{kPool};
   NoWords words_;
   CountingMetrics metrics_;
+  FakeEngine engine_;
   std::unique_ptr<EventHub> events_;
   Broker broker_;
   FakePeers peers_;

@@ -51,6 +51,8 @@ absl::StatusOr<ub::wire::Packet> Receive(int lifeline, absl::Duration within = a
 // The next packet as a frame of one type; anything else is an error.
 template <class Frame>
 absl::StatusOr<Frame> ReceiveFrame(int lifeline, std::vector<ub::UniqueFd>* fds = nullptr);
+// An Offer frame with these descriptors.
+absl::Status SendOffer(int lifeline, uint64_t number, const std::vector<int>& fds);
 // True when the peer hung up (within time), whatever is still to read.
 bool HungUp(int fd, absl::Duration within = absl::Seconds(10));
 
@@ -67,6 +69,7 @@ absl::StatusOr<RawClient> Join(const std::string& lifeline_path, const std::stri
 class FakeMemory : public BlockMemory {
  public:
   void Reclaim(BlockId block, ReclaimOrder order) override;
+  void DropOwn(BlockId) override {}
   absl::StatusOr<ub::UniqueFd> Open(BlockId block, Access access);
   // Where a reclaimed block's news go; on another thread.
   void Connect(std::function<void(std::function<void()>)> later, ReclaimSink* sink);
@@ -104,6 +107,7 @@ struct DaemonOptions {
   uint32_t blocks = 2048;
   SessionLimits limits;
   std::function<void(int)> serve_rpc = [](int) {};
+  SessionHooks hooks = {};
 };
 
 class TestDaemon {

@@ -98,6 +98,13 @@ template absl::StatusOr<ub::wire::Welcome> ReceiveFrame(int, std::vector<ub::Uni
 template absl::StatusOr<ub::wire::Refuse> ReceiveFrame(int, std::vector<ub::UniqueFd>*);
 template absl::StatusOr<ub::wire::Grant> ReceiveFrame(int, std::vector<ub::UniqueFd>*);
 template absl::StatusOr<ub::wire::GrantFailed> ReceiveFrame(int, std::vector<ub::UniqueFd>*);
+template absl::StatusOr<ub::wire::QueueGrant> ReceiveFrame(int, std::vector<ub::UniqueFd>*);
+
+absl::Status SendOffer(int lifeline, uint64_t number, const std::vector<int>& fds) {
+  auto offer = ub::wire::NewFrame<ub::wire::Offer>();
+  offer.offer = number;
+  return ub::wire::SendPacket(lifeline, ub::wire::AsBytes(offer), fds);
+}
 
 bool HungUp(int fd, absl::Duration within) {
   pollfd entry = {fd, POLLRDHUP, 0};

@@ -110,6 +110,7 @@ TestDaemon::TestDaemon(DaemonOptions options) : pages_(LeasePages::Create()) {
   deps.open_fd = [this](BlockId block, Access access) { return memory_.Open(block, access); };
   deps.serve_rpc = options.serve_rpc;
   deps.limits = options.limits;
+  deps.hooks = options.hooks;
   auto server = SessionServer::Create(std::move(deps), *broker_, *pages_);
   if (!server.ok()) std::abort();
   server_ = *std::move(server);
