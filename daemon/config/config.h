@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/core/requests.h"
+#include "daemon/engine/engine.h"
 #include "daemon/memory/memory.h"
 #include "daemon/telemetry/log.h"
 
@@ -32,6 +33,7 @@ struct Config {
   LogTarget log_target = LogTarget::kAuto;
   LogLevel log_level = LogLevel::kInfo;
   absl::Duration shutdown_grace = absl::Seconds(5);
+  EngineOptions engine;  // of section `path`, too
 };
 
 // INVALID_ARGUMENT/BAD_CONFIG with all faults, one a line, or NOT_FOUND / PERMISSION_DENIED for the file itself.
@@ -41,8 +43,8 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& n
 // Text that ParseConfig reads back to the same Config: every key with its value in effect.
 std::string EffectiveConfig(const Config& config);
 
-// What a reload may change, and which keys of `wanted` need a restart (by name). `limits`, log level and handshake
-// timeout reload.
+// What a reload may change, and which keys of `wanted` need a restart (by name). `limits`, log level, handshake
+// timeout and section `path` reload.
 struct ReloadPlan {
   Config merged;
   std::vector<std::string> changed;

@@ -12,9 +12,10 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-std::string Scalar(const Message& message, const FieldDescriptor* field) {
+// `index` counts the values of a repeated key; -1 for another.
+std::string Scalar(const Message& message, const FieldDescriptor* field, int index) {
   std::string text;
-  TextFormat::Printer().PrintFieldValueToString(message, field, -1, &text);
+  TextFormat::Printer().PrintFieldValueToString(message, field, index, &text);
   return text;
 }
 
@@ -27,8 +28,9 @@ void Print(const Message& message, const std::string& indent, std::string* out) 
     int count = field->is_repeated() ? reflection->FieldSize(message, field) : reflection->HasField(message, field);
     if (count == 0) {
       absl::StrAppend(out, indent, "# ", field->name(), is_section ? " { … }: none\n" : ": not set\n");
-    } else if (!is_section) {
-      absl::StrAppend(out, indent, field->name(), ": ", Scalar(message, field), "\n");
+    }
+    for (int n = 0; !is_section && n < count; ++n) {
+      absl::StrAppend(out, indent, field->name(), ": ", Scalar(message, field, field->is_repeated() ? n : -1), "\n");
     }
     for (int n = 0; is_section && n < count; ++n) {
       absl::StrAppend(out, indent, field->name(), " {\n");

@@ -82,6 +82,7 @@ ub::v1::Config ToMessage(const Config& config) {
   message.mutable_metrics();
   if (!config.metrics_listen.empty()) message.mutable_metrics()->set_listen(config.metrics_listen);
   WriteLog(config, message.mutable_log());
+  WriteEngine(config.engine, &message);
   message.mutable_shutdown()->set_grace(absl::FormatDuration(config.shutdown_grace));
   return message;
 }

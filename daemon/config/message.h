@@ -9,6 +9,8 @@
 namespace ubd {
 
 ub::v1::Config ToMessage(const Config& config);
+// Its sections `engine` and `path`.
+void WriteEngine(const EngineOptions& engine, ub::v1::Config* message);
 
 }  // namespace ubd
 

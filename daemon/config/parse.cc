@@ -56,6 +56,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& n
     ReadSocket(message, root, &config);
     ReadSession(message, root, &config);
     ReadService(message, root, &config);
+    ReadEngine(message, root, &config);
   } else if (faults.empty()) {
     faults.Add({1, 1}, "not a config in protobuf text format");
   }

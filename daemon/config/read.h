@@ -19,6 +19,8 @@ void ReadQuota(const ub::v1::Config& from, const Section& root, bool mistyped, C
 void ReadLease(const ub::v1::Config& from, const Section& root, Config* config);
 void ReadSocket(const ub::v1::Config& from, const Section& root, Config* config);
 void ReadSession(const ub::v1::Config& from, const Section& root, Config* config);
+// engine, path.
+void ReadEngine(const ub::v1::Config& from, const Section& root, Config* config);
 // admin, metrics, log, shutdown.
 void ReadService(const ub::v1::Config& from, const Section& root, Config* config);
 

@@ -20,7 +20,8 @@ using google::protobuf::util::MessageDifferencer;
 // restart until it is listed here and carried over below.
 bool Reloads(const std::string& section, const std::string& key) {
   static const auto* keys = new std::set<std::string>{"log.level", "session.handshake_timeout"};
-  return section == "quota" || section == "lease" || keys->contains(absl::StrCat(section, ".", key));
+  return section == "quota" || section == "lease" || section == "path" ||
+         keys->contains(absl::StrCat(section, ".", key));
 }
 
 // The message with nothing but `field` in it, so that one comparison serves every type.
@@ -80,6 +81,9 @@ ReloadPlan PlanReload(const Config& running, const Config& wanted) {
   plan.merged.limits = wanted.limits;
   plan.merged.log_level = wanted.log_level;
   plan.merged.handshake_timeout = wanted.handshake_timeout;
+  plan.merged.engine.policy = wanted.engine.policy;
+  plan.merged.engine.min_direct_storage = wanted.engine.min_direct_storage;
+  plan.merged.engine.min_direct_network = wanted.engine.min_direct_network;
   return plan;
 }
 

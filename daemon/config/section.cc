@@ -55,6 +55,17 @@ std::optional<absl::Duration> Section::PositiveDuration(const std::string& key) 
   return duration;
 }
 
+uint32_t Section::Number(const std::string& key, uint32_t least, uint32_t most, uint32_t fallback) const {
+  const auto* field = message_.GetDescriptor()->FindFieldByName(key);
+  const auto* reflection = message_.GetReflection();
+  if (!reflection->HasField(message_, field)) return fallback;
+  uint32_t number = reflection->GetUInt32(message_, field);
+  if (number >= least && number <= most) return number;
+  Fault(key, absl::StrCat("\"", key, "\" must be from ", least, " to ", most, ", not ", number,
+                          "; leave it out for its default, ", fallback));
+  return fallback;
+}
+
 uint32_t Section::Count(const std::string& key, uint32_t fallback) const {
   const auto* field = message_.GetDescriptor()->FindFieldByName(key);
   const auto* reflection = message_.GetReflection();

@@ -35,6 +35,12 @@ class Section {
   std::optional<absl::Duration> Duration(const std::string& key) const;
   // As Duration, and zero is a fault.
   std::optional<absl::Duration> PositiveDuration(const std::string& key) const;
+  // A number from `least` to `most`; `fallback` where it is absent or a fault.
+  uint32_t Number(const std::string& key, uint32_t least, uint32_t most, uint32_t fallback) const;
+  // Where the `index`th value of a repeated key stands.
+  void FaultAt(const std::string& key, int index, std::string text) const {
+    faults_->Add(PositionOf(key, index), std::move(text));
+  }
   // A number of at least one; `fallback` where it is absent or a fault.
   uint32_t Count(const std::string& key, uint32_t fallback) const;
 

@@ -26,6 +26,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const ubd::HostPoolConfig& pool : config->pools) {
     Demand(pool.spec.blocks >= 1 && pool.spec.block_bytes >= ub::MiB(2) && pool.spec.block_bytes <= ub::GiB(1));
   }
+  const ubd::EngineOptions& engine = config->engine;
+  Demand(engine.threads >= 1 && engine.threads <= 64 && engine.depth >= 1 && engine.depth <= 1024);
+  Demand(engine.chunk >= ub::KiB(4) && engine.chunk <= ub::MiB(64) && (engine.chunk % ub::KiB(4)).count() == 0);
+  Demand(engine.spin <= absl::Milliseconds(10) && engine.nice >= -20 && engine.nice <= 19);
+  Demand(engine.policy != ub::wire::PathPolicy::kDefault && !engine.files.file_systems.empty());
   std::string effective = ubd::EffectiveConfig(*config);
   absl::StatusOr<ubd::Config> again = ubd::ParseConfig(effective, "effective");
   Demand(again.ok() && ubd::EffectiveConfig(*again) == effective);

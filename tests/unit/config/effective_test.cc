@@ -71,6 +71,27 @@ HostPoolConfig RandomPool(int index, Random* random) {
   return pool;
 }
 
+EngineOptions RandomEngine(Random* random) {
+  EngineOptions engine;
+  engine.threads = static_cast<uint32_t>(1 + random->Below(64));
+  for (uint32_t n = 0; n < random->Below(4); ++n) engine.cpus.push_back(n * 1000 + 7);
+  engine.nice = static_cast<int>(random->Below(40)) - 20;
+  engine.spin = absl::Nanoseconds(static_cast<int64_t>(random->Below(10000001)));
+  engine.client_spin = absl::ZeroDuration();
+  engine.register_blocks = static_cast<Demand>(random->Below(3));
+  engine.depth = static_cast<uint32_t>(1 + random->Below(1024));
+  engine.chunk = ub::KiB(4) * (1 + random->Below(16384));
+  engine.max_queues_per_session = static_cast<uint32_t>(1 + random->Below(1 << 20));
+  engine.max_files_per_session = static_cast<uint32_t>(1 + random->Below(1 << 20));
+  engine.max_in_flight_per_session = static_cast<uint32_t>(1 + random->Below(1 << 20));
+  if (random->Coin()) engine.files.file_systems = {"bcachefs", "fuse.a-b_c"};
+  if (random->Coin()) engine.files.slow_devices = {"vd"};
+  engine.policy = static_cast<ub::wire::PathPolicy>(1 + random->Below(3));
+  engine.min_direct_storage = Bytes(random->Below((1 << 30) + 1));
+  engine.min_direct_network = Bytes(random->Below((1 << 30) + 1));
+  return engine;
+}
+
 Config RandomConfig(uint32_t seed) {
   Random random(seed);
   Config config;
@@ -96,6 +117,7 @@ Config RandomConfig(uint32_t seed) {
   config.log_target = static_cast<LogTarget>(random.Below(3));
   config.log_level = static_cast<LogLevel>(random.Below(4));
   config.shutdown_grace = random.Time();
+  config.engine = RandomEngine(&random);
   return config;
 }
 

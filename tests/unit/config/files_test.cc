@@ -133,19 +133,23 @@ TEST(Reload, ChangesWhatCanChangeAndNamesWhatCannot) {
       "lease { max_wait: \"1s\" }\nlog { level: DEBUG target: STDERR }\nsession { handshake_timeout: \"9s\" "
       "max_sessions: 3 }\n"
       "socket { mode: \"0600\" }\nmetrics { listen: \"127.0.0.1:9\" }\nshutdown { grace: \"1s\" }\nadmin { group: "
-      "\"g\" }\n",
+      "\"g\" }\n"
+      "engine { depth: 64 slow_device: \"vd\" }\npath { policy: STAGED_ONLY min_direct_storage: \"1MiB\" }\n",
       "f");
   ReloadPlan plan = PlanReload(running, wanted);
   EXPECT_THAT(plan.changed, ElementsAre("quota.default_per_uid", "quota.uid", "session.handshake_timeout",
-                                        "lease.max_wait", "log.level"));
+                                        "lease.max_wait", "log.level", "path.policy", "path.min_direct_storage"));
   EXPECT_THAT(plan.needs_restart,
               ElementsAre("pool \"a\".blocks", "pool \"b\" (new)", "socket.mode", "session.max_sessions", "admin.group",
-                          "metrics.listen", "log.target", "shutdown.grace"));
+                          "metrics.listen", "log.target", "shutdown.grace", "engine.depth", "engine.slow_device"));
   EXPECT_EQ(plan.merged.pools.size(), 1u);
   EXPECT_EQ(plan.merged.limits.default_per_uid, ub::GiB(1));
   EXPECT_EQ(plan.merged.limits.max_wait, absl::Seconds(1));
   EXPECT_EQ(plan.merged.log_level, LogLevel::kDebug);
   EXPECT_EQ(plan.merged.handshake_timeout, absl::Seconds(9));
+  EXPECT_EQ(plan.merged.engine.policy, ub::wire::PathPolicy::kStagedOnly);
+  EXPECT_EQ(plan.merged.engine.min_direct_storage, ub::MiB(1));
+  EXPECT_EQ(plan.merged.engine.depth, 128u);
   EXPECT_EQ(plan.merged.log_target, LogTarget::kAuto);
   EXPECT_EQ(plan.merged.socket_mode, 0660u);
   EXPECT_EQ(plan.merged.metrics_listen, "");

@@ -63,7 +63,11 @@ TEST(ConfigValues, EveryKeyArrives) {
     session { max_sessions: 5 max_per_uid: 4 max_connections_per_uid: 3 handshake_timeout: "250ms" }
     lease { max_wait: "0" max_ttl: "1h30m" ticket_ttl: "2s" max_waiters_per_uid: 6 max_leases_per_session: 7 }
     admin { group: "adm" } metrics { listen: "127.0.0.1:9401" } log { target: STDERR level: DEBUG }
-    shutdown { grace: "0" })",
+    shutdown { grace: "0" }
+    engine { threads: 3 cpu: 5 cpu: 0 nice: -5 spin: "10ms" client_spin: "0" register_blocks: REQUIRED depth: 1024
+             chunk: "64MiB" max_queues_per_session: 2 max_files_per_session: 3 max_in_flight_per_session: 4
+             file_system: "xfs" slow_device: "dm-" slow_device: "vd" }
+    path { policy: DIRECT_ONLY min_direct_storage: "0" min_direct_network: "1GiB" })",
                             "f");
   ASSERT_TRUE(config.ok()) << config.status();
   const HostPoolConfig& pool = config->pools.at(0);
@@ -94,6 +98,56 @@ TEST(ConfigValues, EveryKeyArrives) {
   EXPECT_EQ(config->log_target, LogTarget::kStderr);
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
   EXPECT_EQ(config->shutdown_grace, absl::ZeroDuration());
+  const EngineOptions& engine = config->engine;
+  EXPECT_EQ(engine.threads, 3u);
+  EXPECT_THAT(engine.cpus, ElementsAre(5u, 0u));
+  EXPECT_EQ(engine.nice, -5);
+  EXPECT_EQ(engine.spin, absl::Milliseconds(10));
+  EXPECT_EQ(engine.client_spin, absl::ZeroDuration());
+  EXPECT_EQ(engine.register_blocks, Demand::kRequired);
+  EXPECT_EQ(engine.depth, 1024u);
+  EXPECT_EQ(engine.chunk, ub::MiB(64));
+  EXPECT_EQ(engine.max_queues_per_session, 2u);
+  EXPECT_EQ(engine.max_files_per_session, 3u);
+  EXPECT_EQ(engine.max_in_flight_per_session, 4u);
+  EXPECT_THAT(engine.files.file_systems, ElementsAre("xfs"));
+  EXPECT_THAT(engine.files.slow_devices, ElementsAre("dm-", "vd"));
+  EXPECT_EQ(engine.policy, ub::wire::PathPolicy::kDirectOnly);
+  EXPECT_EQ(engine.min_direct_storage, Bytes());
+  EXPECT_EQ(engine.min_direct_network, ub::GiB(1));
+}
+
+TEST(ConfigValues, EngineKeysThatCannotBe) {
+  auto faults_of = [](const std::string& section) {
+    auto config = ParseConfig("pool { name: \"a\" blocks: 8 }\n" + section, "f");
+    return config.ok() ? std::string("taken") : std::string(config.status().message());
+  };
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"engine { threads: 0 }", "from 1 to 64"},
+      {"engine { threads: 65 }", "from 1 to 64"},
+      {"engine { cpu: 8192 }", "cpu 8192 does not exist"},
+      {"engine { cpu: 1 cpu: 2 cpu: 1 }", "f:2:25: cpu 1 is listed twice"},
+      {"engine { nice: 20 }", "from -20"},
+      {"engine { nice: -21 }", "from -20"},
+      {"engine { spin: \"10001us\" }", "longer than 10ms"},
+      {"engine { client_spin: \"1s\" }", "longer than 10ms"},
+      {"engine { depth: 0 }", "from 1 to 1024"},
+      {"engine { depth: 1025 }", "from 1 to 1024"},
+      {"engine { chunk: \"0\" }", "multiple of 4KiB"},
+      {"engine { chunk: \"6KiB\" }", "multiple of 4KiB"},
+      {"engine { chunk: \"65MiB\" }", "multiple of 4KiB"},
+      {"engine { max_queues_per_session: 0 }", "from 1"},
+      {"engine { max_files_per_session: 0 }", "from 1"},
+      {"engine { max_in_flight_per_session: 0 }", "from 1"},
+      {"engine { file_system: \"ext4\" file_system: \"a b\" }", "f:2:30: \"a b\" is no name"},
+      {"engine { slow_device: \"/dev/sda\" }", "is no name"},
+      {"engine { slow_device: \"sd\" slow_device: \"sd\" }", "listed twice"},
+      {"engine { register_blocks: YES }", "register_blocks"},
+      {"path { policy: DIRECT }", "DIRECT_ONLY"},
+      {"path { min_direct_storage: \"2GiB\" }", "STAGED_ONLY"},
+      {"path { min_direct_network: \"2GiB\" }", "STAGED_ONLY"},
+  };
+  for (const auto& [section, text] : bad) EXPECT_THAT(faults_of(section), testing::HasSubstr(text)) << section;
 }
 
 TEST(ConfigValues, AConfigWithoutAPoolIsRefused) {
