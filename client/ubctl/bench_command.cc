@@ -9,6 +9,7 @@
 #include "client/ubctl/bench/samples.h"
 #include "client/ubctl/bench/sessions.h"
 #include "client/ubctl/bench/slots.h"
+#include "client/ubctl/bench_commands.h"
 #include "client/ubctl/child.h"
 #include "client/ubctl/commands.h"
 #include "client/ubctl/human.h"
@@ -93,7 +94,44 @@ void AddFullFigures(const BenchSetting& setting, BenchReport& report) {
   *report.add_figures() = boot.touch;
 }
 
-std::string Text(const BenchReport& report) {
+ExitCode RunAcquire(const Context& context, const BenchOptions& options) {
+  uint64_t start = NowNs();
+  auto setting = MakeSetting(context, options.pool);
+  if (!setting.ok()) return Fail(context, setting.status());
+  setting->samples = options.quick ? kQuickSamples : options.samples;
+  setting->ubd = options.ubd;
+  BenchReport report;
+  *report.mutable_machine() = DescribeMachine(*setting);
+  AddShortFigures(*setting, report);
+  if (absl::Status status = AddColdFigures(*setting, report); !status.ok()) return Fail(context, status);
+  *report.add_figures() = ReclaimAfterKill(*setting);
+  if (options.full) AddFullFigures(*setting, report);
+  report.set_seconds(SecondsSince(start));
+  return Print(context, report, BenchText(report));
+}
+
+// Children of the bench: hidden, as nobody else can talk to them.
+void AddChildren(CommandLine& line) {
+  struct ChildOptions {
+    std::string pool;
+    uint64_t sessions = 1;
+  };
+  auto options = std::make_shared<ChildOptions>();
+  CLI::App& holder = line.Command("bench-holder", "",
+                                  [options](const Context& c) { return HoldForBench(c, options->pool, kChildSocket); });
+  CLI::App& sessions = line.Command("bench-sessions", "", [options](const Context& c) {
+    return HoldSessionsForBench(c, options->pool, options->sessions, kChildSocket);
+  });
+  sessions.add_option("--sessions", options->sessions);
+  for (CLI::App* child : {&holder, &sessions}) {
+    child->add_option("--pool", options->pool);
+    child->group("");
+  }
+}
+
+}  // namespace
+
+std::string BenchText(const BenchReport& report) {
   constexpr char kNone[] = "-";
   const Machine& machine = report.machine();
   std::string text = absl::StrCat(machine.cpu(), ", ", machine.cpus(), " CPUs, Linux ", machine.kernel(), "; pool ",
@@ -122,48 +160,10 @@ std::string Text(const BenchReport& report) {
   return absl::StrCat(text, figures.Text(), "\n", ratios.Text());
 }
 
-ExitCode RunAcquire(const Context& context, const BenchOptions& options) {
-  uint64_t start = NowNs();
-  auto setting = MakeSetting(context, options.pool);
-  if (!setting.ok()) return Fail(context, setting.status());
-  setting->samples = options.quick ? kQuickSamples : options.samples;
-  setting->ubd = options.ubd;
-  BenchReport report;
-  *report.mutable_machine() = DescribeMachine(*setting);
-  AddShortFigures(*setting, report);
-  if (absl::Status status = AddColdFigures(*setting, report); !status.ok()) return Fail(context, status);
-  *report.add_figures() = ReclaimAfterKill(*setting);
-  if (options.full) AddFullFigures(*setting, report);
-  report.set_seconds(SecondsSince(start));
-  return Print(context, report, Text(report));
-}
-
-// Children of the bench: hidden, as nobody else can talk to them.
-void AddChildren(CommandLine& line) {
-  struct ChildOptions {
-    std::string pool;
-    uint64_t sessions = 1;
-  };
-  auto options = std::make_shared<ChildOptions>();
-  CLI::App& holder = line.Command("bench-holder", "",
-                                  [options](const Context& c) { return HoldForBench(c, options->pool, kChildSocket); });
-  CLI::App& sessions = line.Command("bench-sessions", "", [options](const Context& c) {
-    return HoldSessionsForBench(c, options->pool, options->sessions, kChildSocket);
-  });
-  sessions.add_option("--sessions", options->sessions);
-  for (CLI::App* child : {&holder, &sessions}) {
-    child->add_option("--pool", options->pool);
-    child->group("");
-  }
-}
-
-}  // namespace
-
-void AddBenchCommands(CommandLine& line) {
-  CLI::App& group = line.Group("bench", "Measure this machine");
+void AddBenchAcquire(CommandLine& line, CLI::App& bench) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App& acquire =
-      line.Command(group, "acquire", "Time slots, leases and calls, and what they replace; fills the pool for a while",
+      line.Command(bench, "acquire", "Time slots, leases and calls, and what they replace; fills the pool for a while",
                    [options](const Context& c) { return RunAcquire(c, *options); });
   acquire.add_option("--pool", options->pool, "Measure this pool (default: the first one)")->type_name("NAME");
   CLI::Option* samples = acquire.add_option("--samples", options->samples, "Samples of each quick figure")
@@ -175,6 +175,14 @@ void AddBenchCommands(CommandLine& line) {
   acquire.add_option("--ubd", options->ubd, "The daemon's program, for boot time (default: beside ubctl, else PATH)")
       ->type_name("FILE");
   AddChildren(line);
+}
+
+void AddBenchCommands(CommandLine& line) {
+  CLI::App& bench = line.Group("bench", "Measure this machine");
+  AddBenchAcquire(line, bench);
+  AddBenchQueue(line, bench);
+  AddBenchAb(line, bench);
+  AddBenchSegments(line, bench);
 }
 
 }  // namespace ub::ctl

@@ -13,7 +13,10 @@ void AddWatchCommand(CommandLine& line);        // watch
 void AddTopCommand(CommandLine& line);          // top
 void AddLeaseCommands(CommandLine& line);       // lease hold, lease revoke
 void AddDrainCommand(CommandLine& line);        // drain
-void AddBenchCommands(CommandLine& line);       // bench acquire
+void AddBenchCommands(CommandLine& line);       // bench acquire, queue, ab, segments
+void AddQueueCommands(CommandLine& line);       // queues, path get, path set
+void AddVerifyCommand(CommandLine& line);       // verify
+void AddTuneCommands(CommandLine& line);        // tune queue-depth, tune chunk
 void AddDemoCommands(CommandLine& line);        // demo, and the hidden demo-consumer
 void AddCompletionCommands(CommandLine& line);  // completion bash
 

@@ -13,6 +13,12 @@ constexpr char kUnset[] = "-";
 
 std::string Count(uint64_t value) { return absl::StrCat(value); }
 
+// Draining is a state with an age: memory that a device still uses stays out of use however long it takes.
+std::string StateText(const v1::LeaseInfo& lease) {
+  if (!lease.has_draining_ns()) return lease.state();
+  return absl::StrCat(lease.state(), " for ", HumanDuration(lease.draining_ns()));
+}
+
 }  // namespace
 
 std::string PoolsText(const v1::PoolList& list) {
@@ -83,7 +89,7 @@ std::string LeasesText(const v1::LeaseList& list) {
                       holder.uid(), " ", holder.access());
     }
     table.Add({Count(lease.id()), lease.pool(), HumanSize(lease.bytes()), Count(lease.blocks()),
-               Count(lease.generation()), lease.state(), HumanDuration(lease.age_ns()),
+               Count(lease.generation()), StateText(lease), HumanDuration(lease.age_ns()),
                lease.has_ttl_left_ns() ? HumanDuration(lease.ttl_left_ns()) : kUnset, Count(lease.in_flight()),
                holders.empty() ? kUnset : holders});
   }

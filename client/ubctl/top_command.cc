@@ -42,6 +42,8 @@ class Camera {
   bool first_ = true;
   uint64_t before_ns_ = 0;
   EventCounts counts_before_;
+  uint64_t transfers_before_ = 0;
+  uint64_t bytes_before_ = 0;
 };
 
 absl::StatusOr<TopSnapshot> Camera::Take() {
@@ -52,7 +54,10 @@ absl::StatusOr<TopSnapshot> Camera::Take() {
   if (!pools.ok()) return pools.status();
   auto sessions = admin_.Call(&Admin::Stub::ListSessions, v1::ListSessionsRequest(), deadline);
   if (!sessions.ok()) return sessions.status();
+  auto path = admin_.Call(&Admin::Stub::GetPath, v1::GetPathRequest(), deadline);
+  if (!path.ok() && !absl::IsUnimplemented(path.status())) return path.status();
   TopSnapshot snapshot;
+  if (path.ok()) *snapshot.mutable_path() = *std::move(path);
   snapshot.set_unix_time_ns(absl::ToUnixNanos(absl::Now()));
   *snapshot.mutable_status() = *std::move(status);
   if (std::string remedy = ProtocolRemedy(snapshot.status().protocol()); !remedy.empty()) {
@@ -69,6 +74,12 @@ absl::StatusOr<TopSnapshot> Camera::Take() {
 void Camera::SetRates(TopSnapshot& snapshot) {
   uint64_t now = NowNs();
   EventCounts counts = counter_.Counts();
+  uint64_t transfers = 0;
+  uint64_t bytes = 0;
+  for (const v1::PathCount& count : snapshot.path().counts()) {
+    transfers += count.transfers();
+    bytes += count.bytes();
+  }
   double seconds = static_cast<double>(now - before_ns_) / 1e9;
   if (!first_ && seconds > 0) {
     auto rate = [&](v1::Event::Kind kind) {
@@ -79,11 +90,17 @@ void Camera::SetRates(TopSnapshot& snapshot) {
     snapshot.set_reclaimed_per_s(rate(v1::Event::RECLAIMED));
     snapshot.set_recalled_per_s(rate(v1::Event::RECALLED));
     snapshot.set_recycled_per_s(rate(v1::Event::RECYCLED));
+    if (snapshot.has_path()) {
+      snapshot.set_transfers_per_s(static_cast<double>(transfers - transfers_before_) / seconds);
+      snapshot.set_transfer_bytes_per_s(static_cast<double>(bytes - bytes_before_) / seconds);
+    }
     snapshot.set_events_missed(counts.missed - counts_before_.missed);
   }
   first_ = false;
   before_ns_ = now;
   counts_before_ = counts;
+  transfers_before_ = transfers;
+  bytes_before_ = bytes;
 }
 
 // Where the pictures go: a terminal, a pipe, or a JSON array.

@@ -26,6 +26,25 @@ std::string Rate(const char* name, bool known, double value) {
   return known ? absl::StrFormat("%s %.1f/s", name, value) : absl::StrCat(name, " -");
 }
 
+// "path prefer-direct  transfers 12.0/s  data 1.5 GiB/s  direct 98%"
+std::string PathLine(const TopSnapshot& snapshot) {
+  uint64_t direct = 0;
+  uint64_t all = 0;
+  for (const v1::PathCount& count : snapshot.path().counts()) {
+    all += count.bytes();
+    if (count.path() == "direct") direct += count.bytes();
+  }
+  std::string data = snapshot.has_transfer_bytes_per_s()
+                         ? absl::StrCat(HumanSize(static_cast<uint64_t>(snapshot.transfer_bytes_per_s())), "/s")
+                         : "-";
+  std::string share = all == 0 ? "-"
+                               : absl::StrFormat("%.0f%% of the bytes so far",
+                                                 100.0 * static_cast<double>(direct) / static_cast<double>(all));
+  return absl::StrCat("path ", Printable(snapshot.path().policy()), "  ",
+                      Rate("transfers", snapshot.has_transfers_per_s(), snapshot.transfers_per_s()), "  data ", data,
+                      "  direct ", share);
+}
+
 std::string Bar(const v1::Pool& pool) {
   uint64_t total = std::max<uint64_t>(pool.blocks_total(), 1);
   uint64_t used = pool.blocks_total() - std::min(pool.blocks_free(), pool.blocks_total());
@@ -107,6 +126,7 @@ std::string TopText(const TopSnapshot& snapshot, const ViewSize& size) {
                                 Rate("reclaimed", snapshot.has_reclaimed_per_s(), snapshot.reclaimed_per_s()), "  ",
                                 Rate("recycled", snapshot.has_recycled_per_s(), snapshot.recycled_per_s())),
                    {}});
+  if (snapshot.has_path()) lines.push_back({PathLine(snapshot), {}});
   lines.push_back({"", {}});
   AddTable(lines, PoolTable(snapshot));
   lines.push_back({"", {}});

@@ -9,7 +9,7 @@ _ubctl_ask() {
 
 _ubctl() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands='status version pools blocks leases sessions watch top lease drain bench demo completion'
+  local commands='status version pools blocks leases sessions queues path watch top lease drain verify bench tune demo completion'
   local globals='--runtime-dir --timeout --json --help'
   local command='' sub='' word i
   local -a _ubctl_globals=()
@@ -20,7 +20,8 @@ _ubctl() {
         _ubctl_globals+=(--runtime-dir "${COMP_WORDS[i + 1]}")
         ((++i))
         ;;
-      --timeout | --pool | --wait | --ttl | --reason | --interval | --count | --chunk | --samples | --ubd) ((++i)) ;;
+      --timeout | --pool | --wait | --ttl | --reason | --interval | --count | --chunk | --samples | --ubd | --file | --dir) ((++i)) ;;
+      --rounds | --streams | --seed | --seconds | --bytes | --depth | --blocks) ((++i)) ;;
       -*) ;;
       *) if [[ -z $command ]]; then command=$word; elif [[ -z $sub ]]; then sub=$word; fi ;;
     esac
@@ -36,11 +37,16 @@ _ubctl() {
       mapfile -t COMPREPLY < <(compgen -W "$(_ubctl_ask pools name)" -- "$cur")
       return
       ;;
-    --ubd)
+    --dir)
+      mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+      return
+      ;;
+    --ubd | --file)
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return
       ;;
-    --timeout | --wait | --ttl | --reason | --interval | --count | --chunk | --samples) return ;;
+    --timeout | --wait | --ttl | --reason | --interval | --count | --chunk | --samples | --rounds | --streams) return ;;
+    --seed | --seconds | --bytes | --depth | --blocks) return ;;
   esac
 
   local words
@@ -56,13 +62,36 @@ _ubctl() {
         revoke) words="$([[ $cur == -* ]] || _ubctl_ask leases id) --reason $globals" ;;
       esac
       ;;
-    bench) if [[ -z $sub ]]; then words="acquire $globals"; else words="--samples --quick --full --pool --ubd $globals"; fi ;;
+    path)
+      case $sub in
+        '') words="get set $globals" ;;
+        set) words="direct-only prefer-direct staged-only $globals" ;;
+        *) words=$globals ;;
+      esac
+      ;;
+    verify) words="--file --rounds --streams --seed --pool $globals" ;;
+    bench)
+      case $sub in
+        '') words="acquire queue ab segments $globals" ;;
+        acquire) words="--samples --quick --full --pool --ubd $globals" ;;
+        queue) words="--file --dir --quick --full --pool $globals" ;;
+        ab) words="--file --rounds --seconds --bytes --chunk --depth --pool $globals" ;;
+        segments) words="--file --quick --pool $globals" ;;
+      esac
+      ;;
+    tune)
+      case $sub in
+        '') words="queue-depth chunk $globals" ;;
+        queue-depth) words="--file --chunk --streams --blocks --seconds --rounds --random --pool $globals" ;;
+        chunk) words="--file --seconds --rounds --random --pool $globals" ;;
+      esac
+      ;;
     demo)
       if [[ $cur != -* && -z $sub ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
       fi
-      words="--pool --chunk $globals"
+      words="--pool --chunk --no-compare $globals"
       ;;
     completion) if [[ -z $sub ]]; then words="bash $globals"; else words=$globals; fi ;;
     *) words=$globals ;;

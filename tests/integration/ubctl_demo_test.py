@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 
-from ubctl_harness import MIB, Daemon, Hold, Ubctl, UbdTest, all_free, as_uid, await_true, main, rest_of
+from ubctl_harness import MIB, Daemon, Hold, Ubctl, UbdTest, all_free, as_uid, await_true, direct_dir, main, rest_of
 
 MOST_IN_FLIGHT = 4  # chunks that a producer lets pile up
 TINY_POOL = 'pool { name: "host" block_size: "2MiB" blocks: 1 page_size: "4KiB" reserve_blocks: 1 lock_pages: OFF }\n'
@@ -56,9 +56,44 @@ class Demo(UbdTest):
             self.assertTrue(report["ok"], size)
             self.assertEqual((report["bytes"], report["chunks"], report["leases"], report["attaches"]), (size, chunks, chunks, chunks))
             self.assertEqual(report["consumer_hash"], report["file_hash"])
-            self.assertEqual(report["copies_per_byte"], 1 if size else None)
+            staged = sum(share["bytes"] for share in report["paths"] if share["path"] == "staged")
+            self.assertEqual(report["copies_per_byte"], staged / size if size else None)
             self.assertEqual(report["consumer_copies_per_byte"], 0 if size else None)
-            self.assertGreaterEqual(report["rpcs"], 5 * chunks)
+            self.assertGreaterEqual(report["rpcs"], 4 * chunks)
+            self.assertEqual(sum(share["bytes"] for share in report["paths"]), size)
+
+    def test_whole_chunks_are_read_directly_and_only_a_short_tail_is_staged(self):
+        home = direct_dir(self.ubctl)
+        with tempfile.NamedTemporaryFile(dir=home) as file:
+            file.write(os.urandom(10 * MIB + 7))
+            file.flush()
+            report = self.ubctl.json("demo", file.name)
+        self.assertEqual(report["path"], "direct and staged")
+        self.assertEqual([(share["path"], share["reason"], share["bytes"]) for share in report["paths"]],
+                         [("direct", "", 10 * MIB), ("staged", "below-min-direct", 7)])
+        self.assertFalse(report["served_locally"])
+        self.assertGreater(report["cpu_s_per_gb"], 0)
+        for way in ("direct", "staged", "traditional"):
+            self.assertGreater(report[way]["bytes_per_s"], 0, report)
+
+    def test_file_that_the_daemon_does_not_touch_is_read_here_and_said_so(self):
+        with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+            file.write(os.urandom(5 * MIB + 1))
+            file.flush()
+            report = self.ubctl.json("demo", file.name)
+            text = self.ubctl.run("demo", file.name).stdout
+        self.assertEqual((report["ok"], report["path"], report["served_locally"], report["copies_per_byte"]), (True, "staged", True, 1))
+        self.assertEqual({share["reason"] for share in report["paths"]}, {"fs-not-trusted"})
+        self.assertIsNone(report["direct"]["bytes_per_s"])
+        self.assertIn("fs-not-trusted", report["direct"]["note"])
+        self.assertGreater(report["traditional"]["bytes_per_s"], 0)
+        self.assertIn("read by this process", text)
+
+    def test_comparison_is_left_out_when_told_or_when_there_is_nothing_to_measure(self):
+        for words in (("--no-compare", self.file(5 * MIB)), (self.file(100),)):
+            report = self.ubctl.json("demo", *words)
+            self.assertEqual((report["direct"], report["staged"], report["traditional"]), (None, None, None))
+            self.assertRegex(report["compare_note"], "^not compared: ")
 
     def test_hash_is_the_files_own(self):
         # XXH3-128 of the ten bytes, from xxHash itself.
@@ -142,6 +177,18 @@ class Demo(UbdTest):
         os.kill(consumer, signal.SIGCONT)
         _, errors = rest_of(demo)
         self.assertEqual(demo.returncode, 1, errors)
+
+    def test_stopped_consumer_ends_in_a_timeout_that_says_so(self):
+        demo = self.ubctl.start("demo", "--timeout", "1s", self.sparse(64 << 30))
+        await_true(lambda: self.ubctl.json("leases")["leases"], "it runs")
+        consumer, = children(demo.pid)
+        start = time.monotonic()
+        os.kill(consumer, signal.SIGSTOP)
+        _, errors = rest_of(demo)
+        self.assertEqual(demo.returncode, 1, errors)
+        self.assertIn(f"the consumer (pid {consumer}) handed nothing back within 1s: it is stopped", errors)
+        self.assertIn("WAIT_TIMEOUT", errors)
+        self.assertLess(time.monotonic() - start, 10)
 
     def test_busy_pool_is_waited_for_with_a_word(self):
         with Hold(self.ubctl, "64MiB") as all_of_it:

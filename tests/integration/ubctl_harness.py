@@ -4,7 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import threading
+import unittest
 import time
 
 from rpc_harness import Daemon, UbdTest, main  # noqa: F401: tests take them from here
@@ -95,9 +97,17 @@ def await_true(condition, what, timeout=10):
         time.sleep(0.02)
 
 
+def direct_dir(ubctl):
+    """A directory on a file system that can do direct transfers, as ubd says."""
+    for directory in (tempfile.gettempdir(), "/var/tmp", os.getcwd()):
+        if ubctl.json("verify", "--file", directory, "--rounds", "1", "--streams", "1")["direct"]:
+            return directory
+    raise unittest.SkipTest("no file system here that ubd trusts and that can do direct I/O (ext4, xfs, ...)")
+
+
 def all_free(ubctl):
     pool = ubctl.pool()
     return pool["blocks_free"] == pool["blocks_total"] and ubctl.json("leases") == {"leases": []}
 
 
-__all__ = ["MIB", "UBCTL", "Daemon", "Hold", "Ubctl", "UbdTest", "all_free", "as_uid", "await_true", "main", "rest_of", "signal"]
+__all__ = ["MIB", "UBCTL", "Daemon", "Hold", "Ubctl", "UbdTest", "all_free", "as_uid", "await_true", "direct_dir", "main", "rest_of", "signal"]

@@ -33,7 +33,7 @@ uint64_t ProcNumber(const char* path, const std::string& key) {
 
 }  // namespace
 
-absl::StatusOr<BenchSetting> MakeSetting(const Context& context, const std::string& pool) {
+absl::StatusOr<BenchSetting> MakeSetting(const Context& context, const std::string& pool, Bytes least) {
   Deadline deadline = context.AnswerDeadline();
   auto admin = Admin::Connect(context.runtime_dir, deadline);
   if (!admin.ok()) return admin.status();
@@ -44,10 +44,10 @@ absl::StatusOr<BenchSetting> MakeSetting(const Context& context, const std::stri
   for (const v1::Pool& candidate : pools->pools()) {
     if (!pool.empty() && candidate.name() != pool) continue;
     uint64_t bytes = candidate.blocks_total() * candidate.block_bytes();
-    if (bytes < kLeaseBytes.count()) {
+    if (bytes < least.count()) {
       return MakeError(absl::StatusCode::kFailedPrecondition, Reason::kNeverSatisfiable,
                        absl::StrCat("pool ", candidate.name(), " has ", bytes, " bytes; the bench leases ",
-                                    kLeaseBytes.count(), ": configure more blocks, or name another pool"));
+                                    least.count(), ": configure more blocks, or name another pool"));
     }
     return BenchSetting{.context = context, .pool = candidate, .status = *status};
   }

@@ -43,8 +43,8 @@ inline absl::StatusOr<std::unique_ptr<Client>> ConnectFor(const BenchSetting& se
   return Client::Connect(options);
 }
 
-// Asks the daemon for the pool (the first one when `pool` is empty) and its status.
-absl::StatusOr<BenchSetting> MakeSetting(const Context& context, const std::string& pool);
+// Asks the daemon for the pool (the first one when `pool` is empty) and its status. The pool must have `least`.
+absl::StatusOr<BenchSetting> MakeSetting(const Context& context, const std::string& pool, Bytes least = kLeaseBytes);
 Machine DescribeMachine(const BenchSetting& setting);
 
 }  // namespace ub::ctl

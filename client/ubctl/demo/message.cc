@@ -1,11 +1,13 @@
 #include "client/ubctl/demo/message.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "client/src/mono_time.h"
 #include "proto/wire/frame.h"
 
 namespace ub::ctl {
@@ -38,8 +40,13 @@ absl::StatusOr<std::optional<DemoMessage>> TryReceiveMessage(int socket) {
   return PeerGone();
 }
 
-absl::StatusOr<DemoMessage> ReceiveMessage(int socket) {
+absl::StatusOr<DemoMessage> ReceiveMessage(int socket, absl::Duration patience) {
   DemoMessage message;
+  Deadline deadline = Deadline::After(patience);
+  pollfd entry = {.fd = socket, .events = POLLIN, .revents = 0};
+  while (poll(&entry, 1, deadline.poll_ms()) <= 0) {
+    if (deadline.passed()) return absl::DeadlineExceededError("the other process of the demo says nothing");
+  }
   ssize_t got = 0;
   do {
     got = recv(socket, &message, sizeof(message), 0);

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ub/error.h"
 
 namespace ub::ctl {
@@ -38,8 +39,8 @@ struct DemoMessage {
 };
 
 absl::Status SendMessage(int socket, const DemoMessage& message);
-// UNAVAILABLE: the peer is gone.
-absl::StatusOr<DemoMessage> ReceiveMessage(int socket);
+// UNAVAILABLE: the peer is gone. DEADLINE_EXCEEDED: it said nothing for so long.
+absl::StatusOr<DemoMessage> ReceiveMessage(int socket, absl::Duration patience = absl::InfiniteDuration());
 // The same without waiting: nothing when no message is there.
 absl::StatusOr<std::optional<DemoMessage>> TryReceiveMessage(int socket);
 

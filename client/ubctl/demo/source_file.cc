@@ -46,26 +46,22 @@ absl::StatusOr<SourceFile> SourceFile::Open(const std::string& path) {
   return SourceFile(path, std::move(fd), opened);
 }
 
-absl::Status SourceFile::Fill(absl::Span<std::byte> span) {
-  while (!span.empty()) {
-    ssize_t got = ReadAt(fd_.get(), span.data(), span.size(), position_);
-    if (got < 0) return ErrnoError(errno, absl::StrCat("read ", path_, " at ", position_));
-    if (got == 0) {
-      return absl::AbortedError(absl::StrCat(path_, " shrank while it was read: it had ", size(),
-                                             " bytes when opened and ends at ", position_,
-                                             " now; run again when nobody writes to it"));
-    }
-    position_ += static_cast<uint64_t>(got);
-    span.remove_prefix(static_cast<size_t>(got));
-  }
-  return absl::OkStatus();
+absl::Status SourceFile::CheckRead(uint64_t offset, uint64_t asked, uint64_t got) const {
+  if (got == asked) return absl::OkStatus();
+  if (got > asked) return Grew();
+  return absl::AbortedError(absl::StrCat(path_, " shrank while it was read: it had ", size(),
+                                         " bytes when opened and ends at ", offset + got,
+                                         " now; run again when nobody writes to it"));
 }
 
-absl::Status SourceFile::CheckEnd() {
+absl::Status SourceFile::CheckEnd() const {
   std::byte more;
-  ssize_t got = ReadAt(fd_.get(), &more, 1, position_);
-  if (got < 0) return ErrnoError(errno, absl::StrCat("read ", path_, " at ", position_));
-  if (got == 0) return absl::OkStatus();
+  ssize_t got = ReadAt(fd_.get(), &more, 1, size());
+  if (got < 0) return ErrnoError(errno, absl::StrCat("read ", path_, " at ", size()));
+  return got == 0 ? absl::OkStatus() : Grew();
+}
+
+absl::Status SourceFile::Grew() const {
   return absl::AbortedError(absl::StrCat(
       path_, " grew while it was read: there are bytes beyond the ", size(),
       " that it had when opened; run again when nobody writes to it (files of /proc and the like have no size)"));

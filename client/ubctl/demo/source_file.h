@@ -1,5 +1,5 @@
-// The file of the demo: opened once, read once into leases and once more for its own hash. Tells when it changed in
-// between. Not thread-safe.
+// The file of the demo: opened once, read once through a queue (demo/reader.h) and once more here for its own hash.
+// Tells when it changed in between. Not thread-safe.
 #ifndef UB_UBCTL_DEMO_SOURCE_FILE_H_
 #define UB_UBCTL_DEMO_SOURCE_FILE_H_
 
@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "client/ubctl/demo/hash.h"
 #include "proto/wire/unique_fd.h"
 
@@ -25,10 +24,12 @@ class SourceFile {
   const std::string& path() const { return path_; }
   uint64_t size() const { return static_cast<uint64_t>(opened_.st_size); }
 
-  // Fills `span` with the next bytes, straight from read(2). ABORTED when the file ends before its size.
-  absl::Status Fill(absl::Span<std::byte> span);
+  int fd() const { return fd_.get(); }
+
+  // A read of `asked` bytes at `offset` brought `got`: ABORTED when the file has become shorter or longer than it was.
+  absl::Status CheckRead(uint64_t offset, uint64_t asked, uint64_t got) const;
   // After the last byte: ABORTED when there is more than the file's size.
-  absl::Status CheckEnd();
+  absl::Status CheckEnd() const;
   // A second, independent read of the first size() bytes.
   absl::StatusOr<HashValue> HashAgain() const;
   // Whether somebody wrote to it since it was opened.
@@ -37,11 +38,11 @@ class SourceFile {
  private:
   SourceFile(std::string path, UniqueFd fd, const struct stat& opened)
       : path_(std::move(path)), fd_(std::move(fd)), opened_(opened) {}
+  absl::Status Grew() const;
 
   std::string path_;
   UniqueFd fd_;
   struct stat opened_;
-  uint64_t position_ = 0;
 };
 
 }  // namespace ub::ctl

@@ -42,22 +42,23 @@ TEST_F(SourceFileTest, MissingFileIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(SourceFile::Open(directory_ + "/none").status()));
 }
 
-TEST_F(SourceFileTest, ShrinkingFileIsSaidInsteadOfHashedShort) {
+TEST_F(SourceFileTest, ShortReadIsAShrunkFileAndALongOneHasGrown) {
   auto file = SourceFile::Open(Write("0123456789"));
   ASSERT_TRUE(file.ok());
-  ASSERT_EQ(truncate(file->path().c_str(), 4), 0);
-  std::vector<std::byte> buffer(10);
-  absl::Status status = file->Fill(absl::MakeSpan(buffer));
+  EXPECT_TRUE(file->CheckRead(0, 10, 10).ok());
+  absl::Status status = file->CheckRead(2, 8, 2);
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_NE(std::string(status.message()).find("shrank"), std::string::npos);
+  EXPECT_NE(std::string(status.message()).find("ends at 4 now"), std::string::npos);
+  EXPECT_NE(std::string(file->CheckRead(0, 10, 11).message()).find("grew"), std::string::npos);
+  EXPECT_FALSE(file->Changed());
+  ASSERT_EQ(truncate(file->path().c_str(), 4), 0);
   EXPECT_TRUE(file->Changed());
 }
 
 TEST_F(SourceFileTest, GrowingFileIsSaidInsteadOfCutOff) {
   auto file = SourceFile::Open(Write("0123456789"));
   ASSERT_TRUE(file.ok());
-  std::vector<std::byte> buffer(10);
-  ASSERT_TRUE(file->Fill(absl::MakeSpan(buffer)).ok());
   EXPECT_TRUE(file->CheckEnd().ok());
   std::ofstream(file->path(), std::ios::app) << "x";
   EXPECT_NE(std::string(file->CheckEnd().message()).find("grew"), std::string::npos);
@@ -67,11 +68,10 @@ TEST_F(SourceFileTest, SecondReadGivesTheHashOfTheBytes) {
   auto file = SourceFile::Open(Write("0123456789"));
   ASSERT_TRUE(file.ok());
   Hash pieces;
-  std::vector<std::byte> buffer(10);
-  ASSERT_TRUE(file->Fill(absl::MakeSpan(buffer).first(3)).ok());
-  ASSERT_TRUE(file->Fill(absl::MakeSpan(buffer).subspan(3)).ok());
-  pieces.Add(buffer.data(), 7);
-  pieces.Add(buffer.data() + 7, 3);
+  std::string text = "0123456789";
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  pieces.Add(bytes, 7);
+  pieces.Add(bytes + 7, 3);
   EXPECT_EQ(*file->HashAgain(), pieces.Value());
   EXPECT_EQ(HashText(*file->HashAgain()), "e353667619ec664b49655fc9692165fb") << "XXH3-128 of 0123456789";
 }
