@@ -31,3 +31,8 @@ add_test(NAME client_install_test COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${CMAKE_B
   -DCXX=${CMAKE_CXX_COMPILER} "-DFLAGS=${sanitize}"
   -P ${CMAKE_CURRENT_SOURCE_DIR}/client_install_test.cmake)
 set_tests_properties(client_install_test PROPERTIES LABELS integration TIMEOUT 300)
+
+# A client process that others start, stop and kill: the guest's cases use it too.
+add_executable(transfer_once transfer_once.cc)
+target_link_libraries(transfer_once PRIVATE ub)
+ubd_use_grpc_pch(transfer_once)
