@@ -35,7 +35,8 @@
 namespace ub {
 
 struct ConnectOptions {
-  // Of the daemon. Empty: $UB_RUNTIME_DIR, else /run/ubd for root, else $XDG_RUNTIME_DIR/ubd, else /tmp/ubd-UID.
+  // Of the daemon. Empty: $UB_RUNTIME_DIR, else /run/ubd for root, else $XDG_RUNTIME_DIR/ubd, else /tmp/ubd-UID;
+  // and /run/ubd for everybody who has no daemon of his own there.
   std::string runtime_dir;
   // For connect and handshake together.
   absl::Duration deadline = absl::Seconds(5);
