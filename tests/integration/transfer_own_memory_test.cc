@@ -12,8 +12,8 @@ class OwnMemoryTest : public TransferTest {
   static ub::UniqueFd MakeMemory(uint64_t bytes, int seals = F_SEAL_SHRINK | F_SEAL_GROW, bool filled = true) {
     ub::UniqueFd fd(::memfd_create("own", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
-    if (filled) EXPECT_EQ(::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)), 0);
-    if (seals != 0) EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+    EXPECT_TRUE(!filled || ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)) == 0);
+    EXPECT_TRUE(seals == 0 || ::fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
     return fd;
   }
 };

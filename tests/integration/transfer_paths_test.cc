@@ -108,8 +108,8 @@ TEST_F(TransferPathsTest, SizesAtTheEdges) {
     ASSERT_EQ(done.bytes.count(), there) << at << "+" << length;
     ASSERT_TRUE(Text(lease, offset, there) == (there == 0 ? "" : text.substr(at, there))) << at << "+" << length;
     // Nothing beside it.
-    if (offset > 0) ASSERT_EQ(lease.data()[offset - 1], std::byte{0x5a});
-    if (offset + length < lease.size()) ASSERT_EQ(lease.data()[offset + length], std::byte{0x5a});
+    ASSERT_TRUE(offset == 0 || lease.data()[offset - 1] == std::byte{0x5a});
+    ASSERT_TRUE(offset + length == lease.size() || lease.data()[offset + length] == std::byte{0x5a});
   }
 }
 
