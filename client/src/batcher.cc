@@ -95,8 +95,8 @@ absl::Status Batcher::Impl::Add(absl::Span<const std::byte> record, Done done) {
   if (record.empty() || record.size() > slots_.slot_size()) return BadRecord(record.size(), slots_.slot_size());
   std::vector<Slot> slots;
   if (!TakeSlots(record.size(), slots)) {
-    // What is begun may be all there is: once it is written, its slot is free again.
-    Seal();
+    // Should what is begun be all there is, then only its end makes a slot free.
+    if (flying_.empty() && sealed_.empty()) Seal();
     Submit();
     return NoSlot();
   }
