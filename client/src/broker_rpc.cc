@@ -27,12 +27,18 @@ void BrokerRpc::Prepare(grpc::ClientContext& context) {
   calls_.fetch_add(1, std::memory_order_relaxed);
 }
 
-absl::StatusOr<v1::Lease> BrokerRpc::Acquire(const v1::AcquireRequest& request, Deadline deadline) {
+template <class Request, class Response>
+absl::Status BrokerRpc::Call(grpc::Status (v1::Broker::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                             const Request& request, Response* response, Deadline deadline) {
   grpc::ClientContext context;
   Prepare(context);
   SetDeadline(context, deadline);
+  return FromGrpc((broker_.get()->*method)(&context, request, response), true);
+}
+
+absl::StatusOr<v1::Lease> BrokerRpc::Acquire(const v1::AcquireRequest& request, Deadline deadline) {
   v1::AcquireResponse response;
-  absl::Status status = FromGrpc(broker_->Acquire(&context, request, &response), true);
+  absl::Status status = Call(&v1::Broker::Stub::Acquire, request, &response, deadline);
   if (!status.ok()) return status;
   return std::move(*response.mutable_lease());
 }
@@ -68,11 +74,8 @@ absl::StatusOr<Ticket> BrokerRpc::Share(LeaseId lease, const ShareOptions& optio
 }
 
 absl::Status BrokerRpc::ReleaseBy(const v1::ReleaseRequest& request, Deadline deadline) {
-  grpc::ClientContext context;
-  Prepare(context);
-  SetDeadline(context, deadline);
   v1::ReleaseResponse response;
-  return FromGrpc(broker_->Release(&context, request, &response), true);
+  return Call(&v1::Broker::Stub::Release, request, &response, deadline);
 }
 
 absl::Status BrokerRpc::Release(LeaseId lease, Deadline deadline) {
@@ -105,6 +108,43 @@ absl::StatusOr<std::set<LeaseId>> BrokerRpc::ListLeases(Deadline deadline) {
   std::set<LeaseId> ids;
   for (const v1::LeaseInfo& lease : list.leases()) ids.insert(LeaseId(lease.id()));
   return ids;
+}
+
+absl::StatusOr<v1::OpenQueueResponse> BrokerRpc::OpenQueue(const v1::OpenQueueRequest& request, Deadline deadline) {
+  v1::OpenQueueResponse response;
+  absl::Status status = Call(&v1::Broker::Stub::OpenQueue, request, &response, deadline);
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::Status BrokerRpc::CloseQueue(uint32_t queue, Deadline deadline) {
+  v1::CloseQueueRequest request;
+  request.set_queue(queue);
+  v1::CloseQueueResponse response;
+  return Call(&v1::Broker::Stub::CloseQueue, request, &response, deadline);
+}
+
+absl::StatusOr<v1::OpenFileResponse> BrokerRpc::OpenFile(uint64_t offer, Deadline deadline) {
+  v1::OpenFileRequest request;
+  request.set_offer(offer);
+  v1::OpenFileResponse response;
+  absl::Status status = Call(&v1::Broker::Stub::OpenFile, request, &response, deadline);
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::Status BrokerRpc::CloseFile(uint32_t file, Deadline deadline) {
+  v1::CloseFileRequest request;
+  request.set_file(file);
+  v1::CloseFileResponse response;
+  return Call(&v1::Broker::Stub::CloseFile, request, &response, deadline);
+}
+
+absl::StatusOr<v1::Lease> BrokerRpc::RegisterMemory(const v1::RegisterMemoryRequest& request, Deadline deadline) {
+  v1::RegisterMemoryResponse response;
+  absl::Status status = Call(&v1::Broker::Stub::RegisterMemory, request, &response, deadline);
+  if (!status.ok()) return status;
+  return std::move(*response.mutable_lease());
 }
 
 std::unique_ptr<grpc::ClientReader<v1::Event>> BrokerRpc::Watch(grpc::ClientContext* context) {

@@ -32,6 +32,11 @@ class BrokerRpc {
   // For an Acquire that was given up: ends whatever it may have become.
   absl::Status ReleaseRequest(RequestId request, Deadline deadline);
   absl::Status Ping(Deadline deadline);
+  absl::StatusOr<v1::OpenQueueResponse> OpenQueue(const v1::OpenQueueRequest& request, Deadline deadline);
+  absl::Status CloseQueue(uint32_t queue, Deadline deadline);
+  absl::StatusOr<v1::OpenFileResponse> OpenFile(uint64_t offer, Deadline deadline);
+  absl::Status CloseFile(uint32_t file, Deadline deadline);
+  absl::StatusOr<v1::Lease> RegisterMemory(const v1::RegisterMemoryRequest& request, Deadline deadline);
   // Ids of all leases of this uid that the daemon knows.
   absl::StatusOr<std::set<LeaseId>> ListLeases(Deadline deadline);
   // The event stream; `context` must be fresh and outlive the reader. Has no deadline: cancel the context.
@@ -43,6 +48,10 @@ class BrokerRpc {
   // A context for one call, counted.
   void Prepare(grpc::ClientContext& context);
   absl::Status ReleaseBy(const v1::ReleaseRequest& request, Deadline deadline);
+  // One call from start to end.
+  template <class Request, class Response>
+  absl::Status Call(grpc::Status (v1::Broker::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response* response, Deadline deadline);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const std::string token_;

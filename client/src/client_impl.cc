@@ -24,6 +24,10 @@ class ClientImpl final : public Client {
     if (guard_.forked()) return guard_.Check();
     return session_->Attach(ticket, Deadline::After(deadline));
   }
+  absl::StatusOr<Lease> Register(int fd, const RegisterOptions& options) override {
+    if (guard_.forked()) return guard_.Check();
+    return session_->Register(fd, options);
+  }
   absl::Status Ping(absl::Duration deadline) override {
     if (guard_.forked()) return guard_.Check();
     return session_->Ping(Deadline::After(deadline));
@@ -39,6 +43,11 @@ class ClientImpl final : public Client {
   ClientStats stats() const override { return guard_.forked() ? ClientStats() : session_->stats(); }
 
  private:
+  absl::StatusOr<TransferHost*> Transfers() override {
+    if (guard_.forked()) return guard_.Check();
+    return &session_->transfers();
+  }
+
   std::unique_ptr<Session> session_;
   const SessionId id_;
   const ForkGuard guard_;

@@ -21,7 +21,7 @@ constexpr size_t kRemembered = 64;
 
 absl::Status TooFewFds() {
   return MakeError(absl::StatusCode::kResourceExhausted, Reason::kClientFdLimit,
-                   "this process has no file descriptors left to take the lease's memory in; raise its limit (ulimit "
+                   "this process has no file descriptors left to take the granted memory in; raise its limit (ulimit "
                    "-n) or close some");
 }
 
@@ -36,7 +36,9 @@ GrantInbox::Expectation::Expectation(GrantInbox& inbox) : inbox_(inbox) {
 
 GrantInbox::Expectation::~Expectation() {
   MutexLock lock(&inbox_.mu_);
-  if (--inbox_.expected_ == 0) inbox_.DropUnawaited(0);
+  if (--inbox_.expected_ > 0) return;
+  inbox_.DropUnawaited(0);
+  inbox_.queues_.clear();
 }
 
 absl::Status GrantInbox::Receive(const GrantWanted& wanted, Deadline deadline, const TakeFds& take) {
@@ -119,6 +121,8 @@ void GrantInbox::Handle(absl::StatusOr<wire::Packet> packet) {
     broken_ = frame.status();
   } else if (const auto* grant = std::get_if<wire::Grant>(&*frame)) {
     HandleGrant(*grant, *std::move(packet));
+  } else if (const auto* queue = std::get_if<wire::QueueGrant>(&*frame)) {
+    HandleQueue(*queue, *std::move(packet));
   } else if (const auto* failure = std::get_if<wire::GrantFailed>(&*frame)) {
     HandleFailure(*failure);
   } else {
@@ -157,6 +161,41 @@ void GrantInbox::HandleGrant(const wire::Grant& grant, wire::Packet packet) {
   delivery.next = grant.first + grant.count;
   delivery.batches.push_back({grant.first, std::move(packet.fds)});
   DropUnawaited(kMaxUnawaited);
+}
+
+absl::StatusOr<QueueFds> GrantInbox::ReceiveQueue(uint32_t queue, Deadline deadline) {
+  MutexLock lock(&mu_);
+  while (true) {
+    if (auto it = queues_.find(queue); it != queues_.end()) {
+      QueueDelivery delivery = std::move(it->second);
+      queues_.erase(it);
+      if (!delivery.failed.ok()) return delivery.failed;
+      return std::move(delivery.fds);
+    }
+    if (!broken_.ok()) return broken_;
+    if (deadline.passed()) {
+      return MakeError(absl::StatusCode::kUnavailable, Reason::kNotAnswering,
+                       "ubd opened the queue but did not send its memory in time; is it stopped or overloaded?");
+    }
+    if (reading_) {
+      changed_.WaitWithTimeout(&mu_, deadline.left());
+    } else {
+      ReadOne(deadline);
+    }
+  }
+}
+
+void GrantInbox::HandleQueue(const wire::QueueGrant& grant, wire::Packet packet) {
+  if (expected_ == 0 || queues_.size() >= kMaxUnawaited) return;
+  QueueDelivery delivery;
+  if (packet.fds_truncated) {
+    delivery.failed = TooFewFds();
+  } else if (packet.fds.size() != 2) {
+    delivery.failed = MalformedLifeline("a queue's grant without its two file descriptors");
+  } else {
+    delivery.fds = {.frame = grant, .memory = std::move(packet.fds[0]), .event = std::move(packet.fds[1])};
+  }
+  queues_.insert_or_assign(grant.queue, std::move(delivery));
 }
 
 void GrantInbox::HandleFailure(const wire::GrantFailed& failure) {

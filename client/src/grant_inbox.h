@@ -1,5 +1,5 @@
-// Receives the file descriptors of granted leases from the lifeline. Thread-safe: any number of threads may wait for
-// their own leases at once.
+// Receives the file descriptors of granted leases and of opened queues from the lifeline. Thread-safe: any number of
+// threads may wait for their own at once.
 //
 // There is no thread of its own: of the waiting threads one reads the socket, for all of them; the others sleep until
 // something came for them or the reader has left. Descriptors are handed on batch by batch, as the frames come, so a
@@ -40,6 +40,13 @@ struct GrantWanted {
 // daemon delivered anew.
 using TakeFds = std::function<absl::Status(uint32_t first, absl::Span<const UniqueFd> fds)>;
 
+// What came for one queue.
+struct QueueFds {
+  wire::QueueGrant frame = {};
+  UniqueFd memory;
+  UniqueFd event;
+};
+
 class GrantInbox {
  public:
   // `lifeline` stays the caller's and must outlive the inbox.
@@ -62,6 +69,9 @@ class GrantInbox {
   // lease back: whatever still comes of it is closed.
   absl::Status Receive(const GrantWanted& wanted, Deadline deadline, const TakeFds& take);
 
+  // Waits for a queue's memory and eventfd. Errors as Receive. A grant that nobody comes for is closed.
+  absl::StatusOr<QueueFds> ReceiveQueue(uint32_t queue, Deadline deadline);
+
   // Reads and closes what came for nobody. Does nothing while anybody expects something. Never blocks.
   void DrainIfIdle();
 
@@ -82,6 +92,11 @@ class GrantInbox {
     bool awaited = false;  // some thread is in Receive for it
   };
 
+  struct QueueDelivery {
+    absl::Status failed;
+    QueueFds fds;
+  };
+
   absl::Status Collect(const GrantWanted& wanted, Delivery& delivery, Deadline deadline, const TakeFds& take)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckOrWait(const GrantWanted& wanted, const Delivery& delivery, Deadline deadline)
@@ -89,6 +104,7 @@ class GrantInbox {
   void ReadOne(Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Handle(absl::StatusOr<wire::Packet> packet) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HandleGrant(const wire::Grant& grant, wire::Packet packet) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void HandleQueue(const wire::QueueGrant& grant, wire::Packet packet) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HandleFailure(const wire::GrantFailed& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Enough is waiting for other threads: let them take it before more is read.
   bool OthersMustTakeFirst(const Delivery& mine) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -98,7 +114,8 @@ class GrantInbox {
   const int lifeline_;
   Mutex mu_;
   CondVar changed_;
-  std::map<uint64_t, Delivery> deliveries_ ABSL_GUARDED_BY(mu_);  // by lease
+  std::map<uint64_t, Delivery> deliveries_ ABSL_GUARDED_BY(mu_);   // by lease
+  std::map<uint32_t, QueueDelivery> queues_ ABSL_GUARDED_BY(mu_);  // by queue; arrived, not fetched
   // Deliveries that ended lately, well or not: their late frames are closed.
   std::deque<std::pair<uint64_t, uint64_t>> over_ ABSL_GUARDED_BY(mu_);
   int expected_ ABSL_GUARDED_BY(mu_) = 0;

@@ -71,8 +71,7 @@ absl::Status Lease::Release() {
     (void)impl_.release();  // everything behind it is the parent's; see fork_guard.h
     return forked;
   }
-  LeaseHost& host = impl_->host();
-  return host.GiveBack(std::move(impl_));
+  return LeaseImpl::Release(std::move(impl_));
 }
 
 bool Lease::alive() const { return impl_ != nullptr && impl_->CheckFork().ok() && impl_->ended() == LeaseEnd::kNot; }

@@ -9,6 +9,18 @@ LeaseImpl::LeaseImpl(LeaseHost* host, LeaseRegistry* registry, LeaseInfo info, M
 
 LeaseImpl::~LeaseImpl() { registry_->Remove(&life_); }
 
+absl::Status LeaseImpl::Release(std::unique_ptr<LeaseImpl> lease) {
+  LeaseImpl* raw = lease.release();
+  if (raw->transfers_.Park()) return absl::OkStatus();
+  return raw->host_->GiveBack(std::unique_ptr<LeaseImpl>(raw));
+}
+
+void LeaseImpl::ReleaseLater(Lease lease) {
+  LeaseImpl* raw = lease.impl_.release();
+  if (raw == nullptr || raw->guard_.forked() || raw->transfers_.Park()) return;
+  raw->host_->GiveBackLater(std::unique_ptr<LeaseImpl>(raw));
+}
+
 LeaseEnd LeaseImpl::ended() const {
   LeaseEnd told = life_.end.load(std::memory_order_acquire);
   if (told != LeaseEnd::kNot) return told;

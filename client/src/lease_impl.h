@@ -1,8 +1,10 @@
 // What a ub::Lease holds: the daemon's description of the lease, its mapping, and whether it still lives. Owned by a
-// Lease or by the LeaseCache. One thread at a time, except for `ended`.
+// Lease, by the LeaseCache, or (released with transfers in flight) by the last of its transfers. One thread at a time,
+// except for `ended` and what transfers do.
 #ifndef UB_SRC_LEASE_IMPL_H_
 #define UB_SRC_LEASE_IMPL_H_
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +17,7 @@
 #include "client/src/lease_registry.h"
 #include "client/src/mapping.h"
 #include "client/src/mono_time.h"
+#include "client/src/use_count.h"
 #include "proto/wire/lease_word.h"
 #include "ub/lease.h"
 
@@ -40,6 +43,8 @@ class LeaseHost {
   virtual ~LeaseHost() = default;
   // Keeps it cached, or unmaps it and gives it back to the daemon.
   virtual absl::Status GiveBack(std::unique_ptr<LeaseImpl> lease) = 0;
+  // The same for callers that must not wait for the daemon.
+  virtual void GiveBackLater(std::unique_ptr<LeaseImpl> lease) { GiveBack(std::move(lease)).IgnoreError(); }
   virtual absl::StatusOr<Ticket> Share(LeaseImpl& lease, const ShareOptions& options) = 0;
 };
 
@@ -61,7 +66,21 @@ class LeaseImpl {
   // How the lease ended, as far as this process can know: by event, by its own TTL, or by its word.
   LeaseEnd ended() const;
   // May be kept when released.
-  bool cacheable() const { return info_.word != nullptr && !shared_ && !info_.expires; }
+  bool cacheable() const {
+    return info_.word != nullptr && !shared_ && !info_.expires && !in_doubt_.load(std::memory_order_relaxed);
+  }
+  // --- transfers
+  void BeginTransfer() { transfers_.Begin(); }
+  // Gives the lease back when it was the last and the lease is released already.
+  void EndTransfer() {
+    if (transfers_.End()) host_->GiveBackLater(std::unique_ptr<LeaseImpl>(this));
+  }
+  // Whether a transfer on it has ended cannot be known any more: only the daemon may hand this memory out again.
+  void MarkInDoubt() { in_doubt_.store(true, std::memory_order_relaxed); }
+  uint32_t transfers() const { return transfers_.uses(); }
+  // Ends its holder's part. With transfers in flight the last of them gives it back, and this is OK.
+  static absl::Status Release(std::unique_ptr<LeaseImpl> lease);
+  static void ReleaseLater(Lease lease);
   // Drops the mapping before the object: the daemon's test wants it gone before the lease is given back.
   void Unmap() { Mapping gone(std::move(mapping_)); }
 
@@ -74,6 +93,8 @@ class LeaseImpl {
   Mapping mapping_;
   LeaseLife life_;
   bool shared_ = false;
+  std::atomic<bool> in_doubt_{false};
+  UseCount transfers_;
   ForkGuard guard_;
 };
 

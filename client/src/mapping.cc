@@ -96,6 +96,25 @@ absl::Status Mapping::MapBlock(uint32_t index, int fd) {
   return absl::OkStatus();
 }
 
+absl::Status Mapping::MapRange(int fd, Bytes offset) {
+  struct stat info = {};
+  if (::fstat(fd, &info) != 0) return ErrnoError(errno, "fstat of the memfd to register");
+  int seals = ::fcntl(fd, F_GET_SEALS);
+  auto end = static_cast<uint64_t>(info.st_size);
+  // Else its pages could go away under the mapping: SIGBUS.
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || offset.count() > end || size_ > end - offset.count()) {
+    return MakeError(absl::StatusCode::kInvalidArgument, Reason::kBadMemory,
+                     "the memory to register must be a memfd that is sealed against shrinking and large enough",
+                     {{"field", "fd"}});
+  }
+  int protection = access_ == Access::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
+  auto from = static_cast<off_t>(offset.count());
+  if (::mmap(data_, size_, protection, MAP_SHARED | MAP_FIXED, fd, from) == MAP_FAILED)
+    return ErrnoError(errno, "mmap of the memory to register");
+  if (::madvise(data_, size_, MADV_DONTFORK) != 0) return ErrnoError(errno, "madvise(MADV_DONTFORK) of a lease");
+  return absl::OkStatus();
+}
+
 absl::Status Mapping::Populate() {
   // Unlike MAP_POPULATE this tells of missing memory (a punched huge page) instead of leaving a SIGBUS for later.
   // Reading suffices: pages of a shared file mapping come in writable where the mapping is.

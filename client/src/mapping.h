@@ -31,6 +31,9 @@ class Mapping {
   // Maps block `index` from `fd`, which stays the caller's and may be closed at once. Mapping an index again replaces
   // it. FAILED_PRECONDITION when the fd is not sealed against shrinking or has the wrong size.
   absl::Status MapBlock(uint32_t index, int fd);
+  // Maps all of it from one range of a memfd of this process's own, whose size is at least offset + size(). `fd` stays
+  // the caller's.
+  absl::Status MapRange(int fd, Bytes offset);
   // After the last block: maps every page now.
   absl::Status Populate();
 

@@ -36,10 +36,12 @@ Session::Session(std::unique_ptr<LifelineClient> lifeline, std::shared_ptr<grpc:
     : lifeline_(std::move(lifeline)),
       rpc_(std::move(channel), lifeline_->token()),
       inbox_(lifeline_->fd()),
-      cache_(&lifeline_->words(), cache_limit) {}
+      cache_(&lifeline_->words(), cache_limit),
+      transfers_(lifeline_->fd(), rpc_, inbox_, this) {}
 
 Session::~Session() {
   events_.reset();
+  transfers_.Stop();
   if (!disconnected_.load()) DropCache(Deadline::After(kFarewell)).IgnoreError();
 }
 
@@ -69,6 +71,12 @@ absl::Status Session::ReleaseNow(std::unique_ptr<LeaseImpl> lease, Deadline dead
   // The daemon may have ended it at the same moment; then the cause says more than "no such lease".
   LeaseEnd end = lease->ended();
   return ReasonOf(result) == Reason::kNoSuchLease && end != LeaseEnd::kNot ? LeaseEndError(end) : result;
+}
+
+void Session::GiveBackLater(std::unique_ptr<LeaseImpl> lease) {
+  // std::function wants to be copied.
+  auto shared = std::make_shared<std::unique_ptr<LeaseImpl>>(std::move(lease));
+  transfers_.later().Add([this, shared] { GiveBack(std::move(*shared)).IgnoreError(); });
 }
 
 absl::Status Session::GiveBack(std::unique_ptr<LeaseImpl> lease) {

@@ -19,6 +19,7 @@
 #include "client/src/lease_impl.h"
 #include "client/src/lease_registry.h"
 #include "client/src/lifeline_client.h"
+#include "client/src/session_transfers.h"
 #include "proto/wire/mutex.h"
 #include "ub/client.h"
 
@@ -32,14 +33,17 @@ class Session final : public LeaseHost, private EventSink {
 
   absl::StatusOr<Lease> Acquire(const AcquireOptions& options);
   absl::StatusOr<Lease> Attach(const Ticket& ticket, Deadline deadline);
+  absl::StatusOr<Lease> Register(int fd, const RegisterOptions& options);
   absl::Status Ping(Deadline deadline);
   absl::Status DropCache(Deadline deadline);
   void OnEvent(EventCallback callback);
   SessionId id() const { return lifeline_->session(); }
   ClientStats stats() const;
+  TransferHost& transfers() { return transfers_; }
 
   // LeaseHost
   absl::Status GiveBack(std::unique_ptr<LeaseImpl> lease) override;
+  void GiveBackLater(std::unique_ptr<LeaseImpl> lease) override;
   absl::StatusOr<Ticket> Share(LeaseImpl& lease, const ShareOptions& options) override;
 
  private:
@@ -49,6 +53,7 @@ class Session final : public LeaseHost, private EventSink {
   absl::StatusOr<Lease> AcquireFromDaemon(const AcquireOptions& options, absl::Duration wait);
   absl::StatusOr<v1::Lease> CallAcquire(const v1::AcquireRequest& request, Deadline deadline);
   absl::StatusOr<Lease> TakeIn(const v1::Lease& granted, bool cacheable, Deadline deadline);
+  absl::StatusOr<Mapping> MapOwn(int fd, const LeaseInfo& info, const RegisterOptions& options);
   absl::Status ReceiveMemory(const LeaseInfo& info, Mapping& mapping, Deadline deadline);
   bool MakeRoom();
 
@@ -87,6 +92,7 @@ class Session final : public LeaseHost, private EventSink {
   std::optional<absl::Status> watching_ ABSL_GUARDED_BY(watch_mu_);  // OK: the event stream is in place
   Mutex callback_mu_;
   std::shared_ptr<const EventCallback> callback_ ABSL_GUARDED_BY(callback_mu_);
+  SessionTransfers transfers_;
   std::unique_ptr<EventStream> events_;
 };
 

@@ -1,4 +1,8 @@
 // Session: how a lease comes in, from the cache or from the daemon.
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -59,6 +63,13 @@ absl::StatusOr<LeaseInfo> InfoFrom(const v1::Lease& granted, const WordPage& wor
   return info;
 }
 
+// The daemon does not say: it is the client that made the memory.
+Bytes OwnPageSize(int fd) {
+  struct statfs system = {};
+  bool huge = ::fstatfs(fd, &system) == 0 && system.f_type == HUGETLBFS_MAGIC;
+  return Bytes(static_cast<uint64_t>(huge ? system.f_bsize : ::sysconf(_SC_PAGESIZE)));
+}
+
 bool RoomWouldHelp(const absl::Status& status) {
   Reason reason = ReasonOf(status);
   return reason == Reason::kPoolEmpty || reason == Reason::kQuotaExceeded || reason == Reason::kTooManyLeases;
@@ -68,6 +79,7 @@ bool RoomWouldHelp(const absl::Status& status) {
 
 absl::StatusOr<Lease> Session::Acquire(const AcquireOptions& options) {
   if (absl::Status bad = CheckOptions(options); !bad.ok()) return bad;
+  transfers_.later().AwaitIdle(kMargin);  // leases that the end of a transfer gives back
   if (options.cacheable && !options.ttl) {
     LeaseList dead;
     std::unique_ptr<LeaseImpl> cached = cache_.Take(options.pool, options.bytes, &dead);
@@ -172,6 +184,42 @@ absl::StatusOr<Lease> Session::Attach(const Ticket& ticket, Deadline deadline) {
   absl::StatusOr<v1::Lease> granted = rpc_.Attach(ticket, deadline);
   if (!granted.ok()) return granted.status();
   return TakeIn(*granted, false, deadline);
+}
+
+absl::StatusOr<Lease> Session::Register(int fd, const RegisterOptions& options) {
+  if (absl::Status gone = CheckConnected(); !gone.ok()) return gone;
+  Deadline deadline = Deadline::After(options.deadline);
+  absl::StatusOr<uint64_t> offer = transfers_.Offer(fd, deadline);
+  if (!offer.ok()) return offer.status();
+  v1::RegisterMemoryRequest request;
+  request.set_offer(*offer);
+  request.set_offset(options.offset.count());
+  request.set_bytes(options.size.count());
+  request.set_access(options.access == Access::kReadWrite ? v1::READ_WRITE : v1::READ_ONLY);
+  absl::StatusOr<v1::Lease> granted = rpc_.RegisterMemory(request, deadline);
+  if (!granted.ok()) return granted.status();
+  absl::StatusOr<LeaseInfo> info = InfoFrom(*granted, lifeline_->words(), false);
+  if (info.ok()) info->page_bytes = OwnPageSize(fd);
+  absl::StatusOr<Mapping> mapping = info.ok() ? MapOwn(fd, *info, options) : info.status();
+  if (!mapping.ok()) {
+    rpc_.Release(LeaseId(granted->id()), Deadline::After(kGiveUp)).IgnoreError();
+    return mapping.status();
+  }
+  leases_.fetch_add(1, std::memory_order_relaxed);
+  return Lease(std::make_unique<LeaseImpl>(this, &registry_, *std::move(info), *std::move(mapping)));
+}
+
+absl::StatusOr<Mapping> Session::MapOwn(int fd, const LeaseInfo& info, const RegisterOptions& options) {
+  absl::StatusOr<Mapping> mapping =
+      Mapping::Reserve(info.block_bytes, info.ub_addr.size(), info.page_bytes, info.access);
+  if (!mapping.ok()) return mapping.status();
+  if (mapping->size() != options.size.count() || info.access != options.access) {
+    return MakeError(absl::StatusCode::kInternal, Reason::kBadField,
+                     "the daemon registered something else than it was asked to");
+  }
+  if (absl::Status bad = mapping->MapRange(fd, options.offset); !bad.ok()) return bad;
+  if (absl::Status bad = mapping->Populate(); !bad.ok()) return bad;
+  return mapping;
 }
 
 }  // namespace ub

@@ -102,6 +102,7 @@ void Session::OnStreamEnd(const absl::Status& why) {
   // Should only the stream have ended: the daemon must not go on with a session that this side has given up.
   ::shutdown(lifeline_->fd(), SHUT_RDWR);
   registry_.EndAll(LeaseEnd::kDisconnected);
+  transfers_.EndAll();
   LeaseList all;
   cache_.TakeAll(&all, &all);
   all.clear();

@@ -117,7 +117,7 @@ void DataCalls::OpenFile(const OpenFileCall& call) {
               // No handle, nothing to close.
               if (file->handle != 0)
                 call->OnLost([&engine, id, handle = file->handle] { (void)engine.CloseFile(id, handle); });
-              call->Reply(ToProto(*file));
+              call->Reply(ToProto(*file, engine.Paths().policy));
             });
 }
 

@@ -155,7 +155,7 @@ struct QueueIndices {
   alignas(64) std::atomic<uint32_t> cq_tail;     // daemon
   alignas(64) std::atomic<uint32_t> cq_head;     // client
   alignas(64) std::atomic<uint32_t> waiters;     // client
-  alignas(64) std::atomic<uint32_t> wake_count;  // daemon; the futex
+  alignas(64) std::atomic<uint32_t> wake_count;  // daemon, and the client for itself; the futex
 };
 static_assert(sizeof(QueueIndices) == 384);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);

@@ -79,11 +79,13 @@ struct ClientStats {
   uint64_t cached_bytes = 0;   // in the cache now
 };
 
+class TransferHost;
+
 class Client {
  public:
   // One session with the daemon.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options);
-  // Gives back everything cached. Leases that are still held end with the session: destroy them first.
+  // Gives back everything cached. Leases that are still held end with the session: destroy them first, and queues.
   virtual ~Client() = default;
 
   virtual absl::StatusOr<Lease> Acquire(const AcquireOptions& options) = 0;
@@ -101,6 +103,12 @@ class Client {
   virtual void OnEvent(EventCallback callback) = 0;
   virtual SessionId session() const = 0;
   virtual ClientStats stats() const = 0;
+
+ private:
+  friend class File;
+  friend class Queue;
+  // What they need of this session; FORKED in a child.
+  virtual absl::StatusOr<TransferHost*> Transfers() = 0;
 };
 
 }  // namespace ub

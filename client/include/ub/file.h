@@ -1,6 +1,8 @@
 // A file as a target of transfers. Opened here, with this process's own rights; the daemon gets the descriptor and no
 // more rights than it carries. Where the daemon does no I/O on it (its file system is not on the daemon's allow-list:
-// FUSE, NFS, overlayfs, tmpfs, ...), libub reads and writes it in this process, and every completion says so.
+// FUSE, NFS, overlayfs, tmpfs, ...), libub reads and writes it in this process, in the thread that submits, and every
+// completion says so: staged, and why. (direct-only of the node, `ubctl path`, counts there as it was when the file was
+// opened.)
 #ifndef UB_FILE_H_
 #define UB_FILE_H_
 
@@ -22,7 +24,8 @@ class File {
  public:
   File() = default;  // names none
   // `flags` as for open(2): O_RDONLY, O_WRONLY or O_RDWR, and O_CREAT, O_TRUNC, O_EXCL with `mode`. O_DIRECT is ubd's
-  // business and ignored.
+  // business and ignored. Errors: those of open(2); BAD_FILE (no regular file or block device, O_APPEND);
+  // TOO_MANY_FILES; SESSION_ENDED, NOT_ANSWERING, FORKED.
   static absl::StatusOr<File> Open(Client& client, const std::string& path, int flags, int mode = 0644,
                                    absl::Duration deadline = absl::Seconds(5));
   // Of a descriptor that the caller has opened; it stays the caller's.

@@ -77,7 +77,8 @@ class Lease {
   // Makes a ticket. A lease that was shared is not cached.
   absl::StatusOr<Ticket> Share(const ShareOptions& options);
 
-  // Unmaps and gives back, or keeps it cached. The Lease holds nothing afterwards, whatever the result.
+  // Unmaps and gives back, or keeps it cached. The Lease holds nothing afterwards, whatever the result. With transfers
+  // in flight (ub/queue.h) libub keeps it until the last of them has completed; this is OK then.
   absl::Status Release();
 
   // False once the daemon has ended the lease (revoke, TTL, owner's release, daemon gone): the bytes stay mapped, but

@@ -16,10 +16,20 @@
 //   queue->Wait(completions, 1, deadline);      // at least so many
 //
 // Memory in flight: a Lease or Slot that is released or destroyed with transfers in flight goes back only when they are
-// done; libub keeps it until then, also when the Queue is destroyed first (then its session's end decides).
+// done; libub keeps it until then. A Queue that is destroyed first is read on by a thread of libub's own until nothing
+// is in flight; then it is closed.
 //
-// A Queue is for one thread at a time: open one per thread. Errors of Submit itself: QUEUE_FULL (read completions
-// first), SESSION_ENDED, QUEUE_BROKEN, FORKED.
+// The end: should the daemon go away, or the queue break, then what was in flight ends as ABORTED/IN_DOUBT, once each,
+// and Submit fails from then on. Memory of such transfers is not handed out again by libub: a slot stays unused, a
+// released lease goes back to the daemon, which knows when it is free.
+//
+// Files that the daemon does no I/O on (File::served_locally): Submit itself reads or writes them, in the calling
+// thread, which takes as long as it takes (a deadline does not shorten it). Their completions come from Poll and Wait
+// like all others. Under direct-only they fail with PATH_UNAVAILABLE.
+//
+// A Queue and its Transfers are for one thread at a time: open one per thread. It must not outlive its Client. Errors
+// of Submit itself: QUEUE_FULL (read completions first), BAD_ENTRY (an Op that names nothing, or something of another
+// Client), SESSION_ENDED, QUEUE_BROKEN, FORKED.
 #ifndef UB_QUEUE_H_
 #define UB_QUEUE_H_
 
@@ -43,11 +53,14 @@ struct QueueOptions {
   absl::Duration deadline = absl::Seconds(5);  // of opening it
 };
 
-// One entry of a batch. Made by the functions below; leases, slots and files must be valid.
+// One entry of a batch. Made by the functions below; leases, slots and files must be valid when it is submitted. A part
+// of a slot: set entry.length.
 struct Op {
   wire::SubmitEntry entry = {};
   class LeaseImpl* lease = nullptr;
   class LeaseImpl* target_lease = nullptr;
+  class SlotPoolImpl* pool = nullptr;  // of a slot
+  uint32_t slot = 0;
   std::shared_ptr<FileImpl> file;
 };
 Op ReadOp(uint64_t tag, const File& file, Bytes file_offset, const Lease& to, Bytes offset, Bytes length,
@@ -78,17 +91,19 @@ class Transfer {
   bool valid() const { return impl_ != nullptr; }
   // Polls once. After true, completion(), slot() and lease() may be used.
   bool Done();
-  // Waits until it is done or `deadline` is over; then its status is TRANSFER_DEADLINE and it stays in flight.
+  // Waits until it is done. Returns earlier, with TRANSFER_DEADLINE and `more`, once its own deadline or the one given
+  // here is over; it stays in flight then: Wait again.
   Completion Wait(absl::Duration deadline = absl::InfiniteDuration());
+  // The last one that came.
   const Completion& completion() const;
-  // Asks the daemon to give it up; it still completes.
+  // Asks the daemon to give it up; it still completes. NO_SUCH_TRANSFER when it is done already.
   absl::Status Cancel();
   // The memory, back from the device. Take it with std::move. Empty while it is in flight.
   Slot& slot();
   Lease& lease();
 
  private:
-  friend class QueueImpl;
+  friend class Queue;
   explicit Transfer(std::shared_ptr<TransferImpl> impl);
   std::shared_ptr<TransferImpl> impl_;
 };
@@ -101,17 +116,20 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // --- batches. All or none: QUEUE_FULL where the ring has no room for all of them. Tags below 2^63.
+  // --- batches. All or none: QUEUE_FULL where the ring has no room for all of them. Tags are the caller's own: any
+  // numbers.
   absl::Status Submit(absl::Span<const Op> ops);
   // How many entries Submit has room for now.
   uint32_t Room() const;
   // What has completed by now, at most out.size(). Never blocks.
   size_t Poll(absl::Span<Completion> out);
-  // At least `at_least` of them, or DEADLINE_EXCEEDED with none lost (Poll gives those that came). Spins, then sleeps.
+  // At least `at_least` of them (or as many as are in flight), or DEADLINE_EXCEEDED/WAIT_TIMEOUT with none lost (Poll
+  // gives those that came). Spins, then sleeps.
   absl::StatusOr<size_t> Wait(absl::Span<Completion> out, size_t at_least, absl::Duration deadline);
-  // Gives up the transfer with this tag. NO_SUCH_TRANSFER when it is done already.
+  // Asks the daemon to give up the transfer with this tag; it still completes, as CANCELLED or as if nothing had been
+  // asked. Takes a place in the ring. NO_SUCH_TRANSFER when it is done already.
   absl::Status Cancel(uint64_t tag);
-  // Transfers that are not complete.
+  // Transfers whose last completion Poll or Wait has not returned, and Transfers that are not done.
   uint32_t in_flight() const;
 
   // --- handles. QUEUE_FULL hands the memory back by dropping it (a slot returns to its pool).
@@ -126,8 +144,11 @@ class Queue {
   };
   Stats stats() const;
   uint32_t id() const;
+  // What the daemon advises ub::Batcher to submit at, for files.
+  Bytes batch_bytes() const;
 
  private:
+  absl::StatusOr<Transfer> Start(Op op, Slot slot, Lease lease);
   explicit Queue(std::unique_ptr<QueueImpl> impl);
   std::unique_ptr<QueueImpl> impl_;
 };

@@ -22,8 +22,10 @@
 namespace ub {
 
 class SlotPool;
+class SlotPoolImpl;
 
-// Move-only; gives itself back when destroyed. Must not outlive its SlotPool.
+// Move-only; gives itself back when destroyed. Must not outlive its SlotPool. Returned with transfers in flight
+// (ub/queue.h) it is free again when they are done.
 class Slot {
  public:
   Slot() = default;
@@ -47,8 +49,9 @@ class Slot {
 
  private:
   friend class SlotPool;
-  Slot(SlotPool* pool, uint32_t index) : pool_(pool), index_(index) {}
-  SlotPool* pool_ = nullptr;
+  friend class SlotPoolImpl;
+  Slot(SlotPoolImpl* pool, uint32_t index) : pool_(pool), index_(index) {}
+  SlotPoolImpl* pool_ = nullptr;
   uint32_t index_ = 0;
 };
 
@@ -59,7 +62,8 @@ struct SlotPoolOptions {
   absl::Duration wait = absl::ZeroDuration();
 };
 
-// Thread-safe. Holds its leases until destroyed; return all slots before.
+// Thread-safe. Holds its leases until destroyed; return all slots before. Slots that were returned with transfers in
+// flight may still be so: then the leases go when the transfers are done.
 class SlotPool {
  public:
   static absl::StatusOr<std::unique_ptr<SlotPool>> Create(Client& client, const SlotPoolOptions& options);
@@ -74,12 +78,9 @@ class SlotPool {
   // Ok, or why the pool must no longer be used: REVOKED, SESSION_ENDED, FORKED.
   absl::Status Check() const;
 
-  class Impl;
-
  private:
-  friend class Slot;
-  explicit SlotPool(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit SlotPool(std::unique_ptr<SlotPoolImpl> impl);
+  std::unique_ptr<SlotPoolImpl> impl_;
 };
 
 }  // namespace ub

@@ -8,40 +8,13 @@
 
 #include "client/src/slot_magazines.h"
 #include "proto/wire/error.h"
-#include "tests/unit/client/test_memory.h"
+#include "tests/unit/client/test_client.h"
 #include "ub/slot_pool.h"
 
 namespace ub {
 namespace {
 
-constexpr Bytes kBlock = MiB(2);
-
-// Leases of made memory, without a daemon.
-class TestClient : public Client {
- public:
-  absl::StatusOr<Lease> Acquire(const AcquireOptions& options) override {
-    uint64_t blocks = PiecesFor(options.bytes, kBlock);
-    LeaseInfo info = {
-        .id = LeaseId(1), .generation = Generation(1), .pool = "p", .block_bytes = kBlock, .page_bytes = KiB(4)};
-    absl::StatusOr<Mapping> mapping = Mapping::Reserve(kBlock, blocks, KiB(4), Access::kReadWrite);
-    for (uint64_t i = 0; i < blocks; ++i) {
-      // As a pool hands them out: not in order, not next to each other.
-      info.ub_addr.emplace_back(UbAddr::kBase + (blocks - i) * 7 * kBlock.count());
-      UniqueFd fd = MakeMemfd(kBlock.count());
-      if (absl::Status bad = mapping->MapBlock(static_cast<uint32_t>(i), fd.get()); !bad.ok()) return bad;
-    }
-    return Lease(std::make_unique<LeaseImpl>(&host, &registry, std::move(info), *std::move(mapping)));
-  }
-  absl::StatusOr<Lease> Attach(const Ticket&, absl::Duration) override { return absl::UnimplementedError(""); }
-  absl::Status Ping(absl::Duration) override { return absl::OkStatus(); }
-  absl::Status DropCache() override { return absl::OkStatus(); }
-  void OnEvent(EventCallback) override {}
-  SessionId session() const override { return SessionId(1); }
-  ClientStats stats() const override { return {}; }
-
-  TestHost host;
-  LeaseRegistry registry;
-};
+constexpr Bytes kBlock = TestClient::kBlock;
 
 class SlotPoolTest : public testing::Test {
  protected:

@@ -61,11 +61,18 @@ class TestHost : public LeaseHost {
   absl::Status GiveBack(std::unique_ptr<LeaseImpl> lease) override {
     ++given_back;
     last = lease->info().id;
+    last_cacheable = lease->cacheable();
     return absl::OkStatus();
   }
   absl::StatusOr<Ticket> Share(LeaseImpl&, const ShareOptions&) override { return Ticket(); }
+  void GiveBackLater(std::unique_ptr<LeaseImpl> lease) override {
+    ++later;
+    GiveBack(std::move(lease)).IgnoreError();
+  }
   int given_back = 0;
+  int later = 0;  // of these, without waiting
   LeaseId last;
+  bool last_cacheable = false;
 };
 
 // Runs `what` in a forked child and returns its wait status; exit code 0 unless `what` says otherwise.
