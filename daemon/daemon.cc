@@ -3,30 +3,19 @@
 #include <fcntl.h>
 #include <sys/random.h>
 
-#include <atomic>
 #include <csignal>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/config/embedded.h"
-#include "daemon/core/broker.h"
-#include "daemon/listeners.h"
-#include "daemon/memory/memory.h"
 #include "daemon/quiet_engine.h"
-#include "daemon/rpc/admin_rule.h"
-#include "daemon/rpc/server.h"
 #include "daemon/service/notify.h"
 #include "daemon/session/fd_room.h"
-#include "daemon/session/server.h"
-#include "daemon/session/sockets.h"
 #include "daemon/signals.h"
-#include "daemon/telemetry/event_hub.h"
 #include "daemon/telemetry/log.h"
-#include "daemon/telemetry/metrics.h"
-#include "daemon/watchdog.h"
+#include "daemon/ub_daemon.h"
 #include "proto/wire/size_text.h"
 #include "proto/wire/version.h"
 
@@ -45,51 +34,11 @@ void FillRandom(absl::Span<uint8_t> out) {
   }
 }
 
+}  // namespace
+
 SessionLimits SessionLimitsOf(const Config& config) {
   return {config.max_sessions, config.max_sessions_per_uid, config.max_connections_per_uid, config.handshake_timeout};
 }
-
-class UbDaemon : public Daemon {
- public:
-  UbDaemon(DaemonOptions options, Config config)
-      : options_(std::move(options)), config_(std::move(config)), started_(absl::Now()), started_mono_(clock_.Now()) {}
-  ~UbDaemon() override;
-
-  absl::Status Boot();
-  void Run() override;
-
- private:
-  absl::Status MakeMemory();
-  absl::Status MakeServices(const AdminRule& admin);
-  absl::Status OpenSockets();
-  void StartWatchdog();
-  void ScheduleWatchdog(absl::Duration period);
-  std::string Summary() const;
-  void OnSignals();
-  void Reload();
-  void BeginStop(const std::string& why);
-
-  DaemonOptions options_;
-  Config config_;
-  SystemClock clock_;
-  absl::Time started_;
-  MonoTime started_mono_;
-
-  std::unique_ptr<RuntimeDirLock> lock_;
-  std::unique_ptr<Memory> memory_;
-  std::unique_ptr<LeasePages> pages_;
-  std::unique_ptr<EventHub> events_;
-  std::unique_ptr<Broker> broker_;
-  std::unique_ptr<Metrics> metrics_;
-  std::unique_ptr<RpcServer> rpc_;
-  Listeners listeners_;
-  std::unique_ptr<SessionServer> sessions_;
-  std::atomic<SessionRegistry*> registry_ = nullptr;  // for metrics, which may be asked before there are sessions
-  std::unique_ptr<Watchdog> watchdog_;
-  ub::UniqueFd signals_;
-  std::thread stopper_;  // ends the RPCs while the event loop still runs
-  bool stopping_ = false;
-};
 
 absl::Status UbDaemon::Boot() {
   RaiseFdLimit();
@@ -104,6 +53,7 @@ absl::Status UbDaemon::Boot() {
       LogInfo("stopped by a signal while starting", {{"signal", absl::StrCat(signal)}});
     });
     if (absl::Status made = MakeMemory(); !made.ok()) return made;
+    if (absl::Status made = MakeEngine(); !made.ok()) return made;
   }
   if (absl::Status made = MakeServices(AdminRule(*admin_group)); !made.ok()) return made;
   if (absl::Status opened = OpenSockets(); !opened.ok()) return opened;
@@ -129,6 +79,19 @@ absl::Status UbDaemon::MakeMemory() {
   return absl::OkStatus();
 }
 
+// The rings register every block; from here on also each new one.
+absl::Status UbDaemon::MakeEngine() {
+  BootNotifier notifier(kBootCap);
+  notifier.Progress("registering blocks", 0, 1);
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(config_.engine, *memory_);
+  if (!engine.ok()) return engine.status();
+  engine_ = *std::move(engine);
+  notifier.Progress("registering blocks", 1, 1);
+  const PathStatus paths = engine_->Paths();
+  LogInfo("engine", {{"files", paths.file_engine}, {"registered", paths.registration}});
+  return absl::OkStatus();
+}
+
 absl::Status UbDaemon::MakeServices(const AdminRule& admin) {
   std::vector<PoolSpec> specs;  // as they really are, not as they were wanted
   for (const PoolFacts& facts : memory_->Facts()) specs.push_back(facts.spec);
@@ -144,6 +107,8 @@ absl::Status UbDaemon::MakeServices(const AdminRule& admin) {
     SessionRegistry* registry = registry_.load();
     return registry == nullptr ? 0 : registry->TakeBacks();
   };
+  sources.paths = [this] { return engine_->Paths(); };
+  sources.queues = [this] { return engine_->Queues(); };
   auto metrics = Metrics::Create(config_.metrics_listen, std::move(sources));
   if (!metrics.ok()) return metrics.status();
   metrics_ = *std::move(metrics);
@@ -151,8 +116,9 @@ absl::Status UbDaemon::MakeServices(const AdminRule& admin) {
     if (metrics_ != nullptr) metrics_->OnEvent(event);
   });
   InstallQuietEngine();
-  rpc_ = RpcServer::Create({*broker_, *memory_, *events_, *metrics_, admin, clock_});
+  rpc_ = RpcServer::Create({*broker_, *memory_, *events_, *metrics_, *engine_, admin, clock_});
   memory_->Start(broker_.get());
+  engine_->Start(*broker_);
   return absl::OkStatus();
 }
 
@@ -167,6 +133,8 @@ absl::Status UbDaemon::OpenSockets() {
   deps.open_fd = [this](BlockId block, Access access) { return memory_->OpenForHolder(block, access); };
   deps.serve_rpc = [this](int fd) { rpc_->ServeFd(fd); };
   deps.limits = SessionLimitsOf(config_);
+  deps.hooks.opened = [this](const SessionFacts& facts) { engine_->OpenSession(facts.id, facts.uid, facts.pid); };
+  deps.hooks.closing = [this](SessionId id) { engine_->CloseSession(id); };
   auto sessions = SessionServer::Create(std::move(deps), *broker_, *pages_);
   if (!sessions.ok()) return sessions.status();
   sessions_ = *std::move(sessions);
@@ -202,65 +170,6 @@ std::string UbDaemon::Summary() const {
   }
   return absl::StrCat("serving ", absl::StrJoin(pools, ", "));
 }
-
-void UbDaemon::Run() { sessions_->Run(); }
-
-void UbDaemon::OnSignals() {
-  while (int signal = ReadSignal(signals_.get())) {
-    if (signal == SIGHUP) {
-      Reload();
-    } else {
-      BeginStop(signal == SIGTERM ? "it was asked to (SIGTERM)" : "it was interrupted (SIGINT)");
-    }
-  }
-}
-
-void UbDaemon::Reload() {
-  if (stopping_) return;
-  NotifyReloading();
-  absl::StatusOr<Config> wanted = ReadConfig(options_.config_path);
-  if (wanted.ok()) {
-    ReloadPlan plan = PlanReload(config_, *wanted);
-    config_ = plan.merged;
-    broker_->SetLimits(config_.limits);
-    SetLogLevel(config_.log_level);
-    sessions_->SetLimits(SessionLimitsOf(config_));
-    LogInfo("configuration reloaded", {{"changed", absl::StrJoin(plan.changed, ", ")},
-                                       {"needs_restart", absl::StrJoin(plan.needs_restart, ", ")}});
-  } else {
-    LogError("configuration not reloaded, the old one stays in force",
-             {{"faults", std::string(wanted.status().message())}});
-  }
-  NotifyReady(Summary());
-}
-
-void UbDaemon::BeginStop(const std::string& why) {
-  if (std::exchange(stopping_, true)) return;
-  LogInfo("stopping", {{"why", why}});
-  NotifyStopping("stopping");
-  rpc_->SetServing(false);
-  broker_->Stop(why);
-  stopper_ = std::thread([this, why] { rpc_->Shutdown(why, config_.shutdown_grace); });
-  sessions_->Stop(config_.shutdown_grace);
-  // The loop has closed its own copies: with these gone newcomers are refused at once instead of waiting in the
-  // backlog.
-  listeners_ = {};
-}
-
-// From the edges inwards: first whoever calls, then whoever is called.
-UbDaemon::~UbDaemon() {
-  if (stopper_.joinable()) stopper_.join();
-  watchdog_ = nullptr;
-  if (rpc_ != nullptr) rpc_->Shutdown("the daemon ends", absl::ZeroDuration());
-  if (memory_ != nullptr) memory_->Stop();
-  metrics_ = nullptr;  // nothing but this thread calls the sink any more
-  sessions_ = nullptr;
-  rpc_ = nullptr;
-  broker_ = nullptr;
-  events_ = nullptr;
-}
-
-}  // namespace
 
 absl::StatusOr<Config> ReadConfig(const std::string& path) {
   if (!path.empty()) return LoadConfig(path);

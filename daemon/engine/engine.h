@@ -86,6 +86,7 @@ struct PathCounter {
 struct PathStatus {
   ub::wire::PathPolicy policy;
   Bytes min_direct_storage;
+  Bytes min_direct_network;
   std::string file_engine;  // "io_uring", or why there is none
   bool registered = false;  // every backing, on every ring
   std::string registration;
@@ -120,8 +121,11 @@ class Engine {
   virtual absl::Status CloseFile(SessionId session, uint32_t handle) = 0;
 
   virtual void SetPolicy(ub::wire::PathPolicy policy) = 0;
+  // For transfers that are taken from now on.
+  virtual void SetMinDirect(Bytes storage, Bytes network) = 0;
   virtual PathStatus Paths() const = 0;
   virtual std::vector<QueueListing> Queues() const = 0;
+  // As it was made.
   virtual const EngineOptions& options() const = 0;
 };
 

@@ -36,6 +36,10 @@ class EngineImpl : public Engine {
   absl::StatusOr<OpenedFile> OpenFile(SessionId session, ub::UniqueFd file) override;
   absl::Status CloseFile(SessionId session, uint32_t handle) override;
   void SetPolicy(ub::wire::PathPolicy policy) override { shared_->policy.store(policy); }
+  void SetMinDirect(Bytes storage, Bytes network) override {
+    shared_->min_direct_storage.store(storage.count());
+    shared_->min_direct_network.store(network.count());
+  }
   PathStatus Paths() const override;
   std::vector<QueueListing> Queues() const override;
   const EngineOptions& options() const override { return shared_->options; }

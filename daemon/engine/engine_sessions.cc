@@ -175,7 +175,8 @@ absl::Status EngineImpl::CloseFile(SessionId session, uint32_t handle) {
 PathStatus EngineImpl::Paths() const {
   PathStatus status;
   status.policy = shared_->policy.load();
-  status.min_direct_storage = shared_->options.min_direct_storage;
+  status.min_direct_storage = Bytes(shared_->min_direct_storage.load());
+  status.min_direct_network = Bytes(shared_->min_direct_network.load());
   status.file_engine = no_engine_.empty() ? "io_uring" : no_engine_;
   status.counts = shared_->counts.Read();
   status.registration = watched_.empty() ? "nothing to register with" : watched_.front()->Text();

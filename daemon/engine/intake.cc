@@ -97,7 +97,7 @@ TransferError Intake::ChooseWay(Transfer& transfer) {
                                  .file_offset = transfer.entry.target_offset,
                                  .memory_offset = pieces.empty() ? 0 : pieces.front().offset.count(),
                                  .length = transfer.length,
-                                 .min_direct_bytes = shared_.options.min_direct_storage.count(),
+                                 .min_direct_bytes = shared_.min_direct_storage.load(std::memory_order_relaxed),
                                  .flags_changed = file.FlagsChanged()};
   const PathChoice choice = ChoosePath(question, file.facts());
   transfer.path = choice.path;

@@ -62,7 +62,7 @@ void DataCalls::OpenQueue(const OpenQueueCall& call) {
     return call->Fail(sent);
   }
   call->OnLost([&engine, id, number = queue->id] { (void)engine.CloseQueue(id, number); });
-  call->Reply(ToProto(*queue, engine.options()));
+  call->Reply(ToProto(*queue, engine.options(), engine.Paths()));
 }
 
 void DataCalls::CloseQueue(const CallPtr<ub::v1::CloseQueueRequest, ub::v1::CloseQueueResponse>& call) {

@@ -61,15 +61,15 @@ ub::v1::PathStatus ToProto(const PathStatus& status) {
   return proto;
 }
 
-ub::v1::OpenQueueResponse ToProto(const OpenedQueue& queue, const EngineOptions& options) {
+ub::v1::OpenQueueResponse ToProto(const OpenedQueue& queue, const EngineOptions& options, const PathStatus& paths) {
   ub::v1::OpenQueueResponse proto;
   proto.set_queue(queue.id);
   proto.set_sq_entries(queue.layout.sq_entries);
   proto.set_cq_entries(queue.layout.cq_entries);
   proto.set_client_spin_ns(Nanoseconds(options.client_spin));
   proto.set_most_in_flight(options.max_in_flight_per_session);
-  proto.set_small_network_bytes(options.min_direct_network.count());
-  proto.set_small_storage_bytes(options.min_direct_storage.count());
+  proto.set_small_network_bytes(paths.min_direct_network.count());
+  proto.set_small_storage_bytes(paths.min_direct_storage.count());
   return proto;
 }
 

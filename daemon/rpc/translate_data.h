@@ -14,7 +14,7 @@ namespace ubd {
 // `owner` may be null: its session has ended, and transfers are still in flight.
 ub::v1::Queue ToProto(const QueueListing& queue, const SessionFacts* owner);
 ub::v1::PathStatus ToProto(const PathStatus& status);
-ub::v1::OpenQueueResponse ToProto(const OpenedQueue& queue, const EngineOptions& options);
+ub::v1::OpenQueueResponse ToProto(const OpenedQueue& queue, const EngineOptions& options, const PathStatus& paths);
 ub::v1::OpenFileResponse ToProto(const Engine::OpenedFile& file);
 
 }  // namespace ubd

@@ -1,8 +1,10 @@
 #include "daemon/telemetry/metric_families.h"
 
+#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/wire/queue_names.h"
 #include "proto/wire/version.h"
 
 namespace ubd {
@@ -47,6 +49,8 @@ std::vector<MetricFamily> SourceCollector::Collect() const {
   AddPools(&families);
   AddFacts(&families);
   AddTotals(&families);
+  AddTransfers(&families);
+  AddQueues(&families);
   AddCounts(&families);
   return families;
 }
@@ -98,6 +102,47 @@ void SourceCollector::AddTotals(std::vector<MetricFamily>* families) const {
   Counter("ubd_reclaimed_leases_total", "Leases taken back from such sessions.")
       .Add(totals.reclaimed_leases)
       .To(families);
+}
+
+void SourceCollector::AddTransfers(std::vector<MetricFamily>* families) const {
+  if (!sources_.paths) return;
+  const PathStatus paths = sources_.paths();
+  auto transfers = Counter("ubd_transfers_total", "Transfers that ended, by the path that they took and why.");
+  auto bytes = Counter("ubd_transfer_bytes_total", "Bytes that they moved.");
+  auto failed = Counter("ubd_transfers_failed_total", "Transfers of these that failed.");
+  for (const PathCounter& counter : paths.counts) {
+    const Labels labels = {{"path", ub::wire::PathName(counter.path)},
+                           {"reason", ub::wire::PathReasonName(counter.reason)},
+                           {"from", ub::wire::MemoryKindName(counter.from)},
+                           {"to", ub::wire::MemoryKindName(counter.to)}};
+    transfers.Add(counter.transfers, labels);
+    bytes.Add(counter.bytes, labels);
+    failed.Add(counter.failed, labels);
+  }
+  for (FamilyBuilder* builder : {&transfers, &bytes, &failed}) builder->To(families);
+  Gauge("ubd_blocks_registered", "1 while every backing is registered with the file engine.")
+      .Add(paths.registered)
+      .To(families);
+  Gauge("ubd_path_policy", "The node's path policy; always 1.")
+      .Add(1, {{"policy", ub::wire::PathPolicyName(paths.policy)}})
+      .To(families);
+}
+
+void SourceCollector::AddQueues(std::vector<MetricFamily>* families) const {
+  if (!sources_.queues) return;
+  // Always there, so that nothing looks like no data.
+  std::map<std::string, uint64_t> states = {{"open", 0}, {"closing", 0}, {"broken", 0}};
+  uint64_t in_flight = 0, waiting = 0;
+  for (const QueueListing& queue : sources_.queues()) {
+    ++states[queue.state.substr(0, queue.state.find(':'))];
+    in_flight += queue.in_flight;
+    waiting += queue.waiting;
+  }
+  auto queues = Gauge("ubd_queues", "Queues of clients by state.");
+  for (const auto& [state, count] : states) queues.Add(count, {{"state", state}});
+  queues.To(families);
+  Gauge("ubd_transfers_in_flight", "Transfers taken and not yet ended.").Add(in_flight).To(families);
+  Gauge("ubd_transfers_waiting", "Transfers submitted and not yet taken.").Add(waiting).To(families);
 }
 
 void SourceCollector::AddCounts(std::vector<MetricFamily>* families) const {

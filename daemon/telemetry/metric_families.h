@@ -30,6 +30,8 @@ class SourceCollector : public prometheus::Collectable {
   void AddPools(std::vector<prometheus::MetricFamily>* families) const;
   void AddFacts(std::vector<prometheus::MetricFamily>* families) const;
   void AddTotals(std::vector<prometheus::MetricFamily>* families) const;
+  void AddTransfers(std::vector<prometheus::MetricFamily>* families) const;
+  void AddQueues(std::vector<prometheus::MetricFamily>* families) const;
   void AddCounts(std::vector<prometheus::MetricFamily>* families) const;
 
   const MetricsSources sources_;

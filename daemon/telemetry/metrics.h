@@ -1,5 +1,6 @@
 // Prometheus metrics on a loopback port: pool states, leases, waiters, wait time, grants by source (cache, daemon),
-// recycles, deaths reclaimed, RPC latency. Off unless configured; then nothing of it costs anything. Thread-safe.
+// recycles, deaths reclaimed, transfers by the path that they took, queues, RPC latency. Off unless configured; then
+// nothing of it costs anything. Thread-safe.
 #ifndef UBD_TELEMETRY_METRICS_H_
 #define UBD_TELEMETRY_METRICS_H_
 
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/core/listings.h"
+#include "daemon/engine/engine.h"
 #include "daemon/memory/memory.h"
 #include "daemon/telemetry/event_hub.h"
 
@@ -23,6 +25,8 @@ struct MetricsSources {
   std::function<std::vector<PoolFacts>()> facts;
   std::function<BrokerTotals()> totals;
   std::function<uint64_t()> take_backs;  // grants served from client caches
+  std::function<PathStatus()> paths;
+  std::function<std::vector<QueueListing>()> queues;
 };
 
 class Metrics {

@@ -16,7 +16,7 @@ ALLOWED = {
     "daemon/core/": CORE,
     "daemon/topology/": WIRE,
     "daemon/memory/": CORE + ("daemon/telemetry/", "daemon/topology/"),
-    "daemon/telemetry/": CORE + ("daemon/memory/memory.h",),
+    "daemon/telemetry/": CORE + ("daemon/memory/memory.h", "daemon/engine/engine.h"),
     "daemon/config/": CORE + PROTO + ("daemon/memory/memory.h", "daemon/telemetry/", "daemon/session/server.h", "daemon/engine/engine.h"),
     "daemon/service/": CORE + ("daemon/telemetry/",),
     "daemon/engine/": EDGE,

@@ -126,7 +126,7 @@ TEST(ConfigValues, EngineKeysThatCannotBe) {
       {"engine { threads: 0 }", "from 1 to 64"},
       {"engine { threads: 65 }", "from 1 to 64"},
       {"engine { cpu: 8192 }", "cpu 8192 does not exist"},
-      {"engine { cpu: 1 cpu: 2 cpu: 1 }", "f:2:25: cpu 1 is listed twice"},
+      {"engine { cpu: 1 cpu: 2 cpu: 1 }", "f:2:24: cpu 1 is listed twice"},
       {"engine { nice: 20 }", "from -20"},
       {"engine { nice: -21 }", "from -20"},
       {"engine { spin: \"10001us\" }", "longer than 10ms"},

@@ -66,6 +66,11 @@ class FakeEngine : public Engine {
     ub::MutexLock lock(&mu_);
     paths_.policy = policy;
   }
+  void SetMinDirect(Bytes storage, Bytes network) override {
+    ub::MutexLock lock(&mu_);
+    paths_.min_direct_storage = storage;
+    paths_.min_direct_network = network;
+  }
   PathStatus Paths() const override {
     ub::MutexLock lock(&mu_);
     return paths_;
@@ -118,7 +123,7 @@ class FakeEngine : public Engine {
   std::vector<QueueListing> listing_ ABSL_GUARDED_BY(mu_);
   ub::wire::PathPolicy policy_of_last_ ABSL_GUARDED_BY(mu_) = ub::wire::PathPolicy::kDefault;
   PathStatus paths_ ABSL_GUARDED_BY(mu_) = {
-      ub::wire::PathPolicy::kPreferDirect, ub::KiB(256), "io_uring", true, "5 of 5 backings", {}};
+      ub::wire::PathPolicy::kPreferDirect, ub::KiB(256), ub::KiB(64), "io_uring", true, "5 of 5 backings", {}};
 };
 
 }  // namespace ubd

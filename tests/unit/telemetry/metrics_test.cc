@@ -79,6 +79,23 @@ MetricsSources SomeSources() {
     return BrokerTotals{.sessions = 5, .leases = 6, .waiters = 7, .reclaimed_sessions = 8, .reclaimed_leases = 9};
   };
   sources.take_backs = [] { return uint64_t{12}; };
+  sources.paths = [] {
+    PathStatus paths;
+    paths.policy = ub::wire::PathPolicy::kStagedOnly;
+    paths.registered = true;
+    paths.counts = {{ub::wire::Path::kDirect, ub::wire::PathReason::kNone, ub::wire::MemoryKind::kFile,
+                     ub::wire::MemoryKind::kHost, 5, 500, 1},
+                    {ub::wire::Path::kStaged, ub::wire::PathReason::kForced, ub::wire::MemoryKind::kHost,
+                     ub::wire::MemoryKind::kFile, 6, 600, 0}};
+    return paths;
+  };
+  sources.queues = [] {
+    std::vector<QueueListing> queues(3);
+    queues[0].state = queues[1].state = "open";
+    queues[0].in_flight = 3, queues[1].in_flight = 4, queues[1].waiting = 9;
+    queues[2].state = "broken: more submitted than there are slots";
+    return queues;
+  };
   return sources;
 }
 
@@ -106,6 +123,16 @@ TEST(Metrics, AScrapeHoldsEveryFigureInValidText) {
   EXPECT_EQ(samples.at("ubd_pool_block_bytes{pool=\"host\"}"), 67108864);
   EXPECT_EQ(samples.at("ubd_pool_page_bytes{pool=\"host\"}"), 2097152);
   EXPECT_EQ(samples.at("ubd_pool_reserve_blocks{pool=\"host\"}"), 1);
+  EXPECT_EQ(samples.at("ubd_transfers_total{path=\"direct\",reason=\"\",from=\"file\",to=\"host\"}"), 5);
+  EXPECT_EQ(samples.at("ubd_transfer_bytes_total{path=\"staged\",reason=\"forced\",from=\"host\",to=\"file\"}"), 600);
+  EXPECT_EQ(samples.at("ubd_transfers_failed_total{path=\"direct\",reason=\"\",from=\"file\",to=\"host\"}"), 1);
+  EXPECT_EQ(samples.at("ubd_blocks_registered"), 1);
+  EXPECT_EQ(samples.at("ubd_path_policy{policy=\"staged-only\"}"), 1);
+  EXPECT_EQ(samples.at("ubd_queues{state=\"open\"}"), 2);
+  EXPECT_EQ(samples.at("ubd_queues{state=\"broken\"}"), 1);
+  EXPECT_EQ(samples.at("ubd_queues{state=\"closing\"}"), 0);
+  EXPECT_EQ(samples.at("ubd_transfers_in_flight"), 7);
+  EXPECT_EQ(samples.at("ubd_transfers_waiting"), 9);
   EXPECT_EQ(samples.at("ubd_sessions"), 5);
   EXPECT_EQ(samples.at("ubd_leases"), 6);
   EXPECT_EQ(samples.at("ubd_waiters"), 7);
