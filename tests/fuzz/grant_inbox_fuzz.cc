@@ -81,10 +81,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return 0;
   ub::UniqueFd ours(ends[0]), theirs(ends[1]);
-  const int lowest = LowestFreeFd();
   Input input(data, size);
   for (int packets = 0; packets < 32 && !input.empty(); ++packets) SendOne(theirs.get(), input);
   theirs.reset();  // nothing is left to wait for
+  const int lowest = LowestFreeFd();
   uint64_t next = 0;
   {
     ub::GrantInbox inbox(ours.get());
