@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/config/embedded.h"
+#include "daemon/offer_judge.h"
 #include "daemon/quiet_engine.h"
 #include "daemon/service/notify.h"
 #include "daemon/session/fd_room.h"
@@ -41,6 +42,10 @@ SessionLimits SessionLimitsOf(const Config& config) {
 }
 
 absl::Status UbDaemon::Boot() {
+  // First: it must inherit nothing.
+  absl::StatusOr<std::unique_ptr<Doorman>> doorman = Doorman::Start(MakeOfferJudge(config_.engine.files.file_systems));
+  if (!doorman.ok()) return doorman.status();
+  doorman_ = *std::move(doorman);
   RaiseFdLimit();
   absl::StatusOr<std::optional<Gid>> admin_group = FindGroup(config_.admin_group);
   if (!admin_group.ok()) return admin_group.status();
@@ -133,6 +138,7 @@ absl::Status UbDaemon::OpenSockets() {
   deps.open_fd = [this](BlockId block, Access access) { return memory_->OpenForHolder(block, access); };
   deps.serve_rpc = [this](int fd) { rpc_->ServeFd(fd); };
   deps.limits = SessionLimitsOf(config_);
+  deps.doorman = std::move(doorman_);
   deps.hooks.opened = [this](const SessionFacts& facts) { engine_->OpenSession(facts.id, facts.uid, facts.pid); };
   deps.hooks.closing = [this](SessionId id) { engine_->CloseSession(id); };
   auto sessions = SessionServer::Create(std::move(deps), *broker_, *pages_);

@@ -53,6 +53,7 @@ class UbDaemon : public Daemon {
   absl::Time started_;
   MonoTime started_mono_;
 
+  std::unique_ptr<Doorman> doorman_;  // until the session server has it
   std::unique_ptr<RuntimeDirLock> lock_;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Engine> engine_;  // memory that is taken from it (Memory::Stop) needs it still

@@ -18,7 +18,7 @@ constexpr absl::Duration kFarewell = absl::Seconds(2);
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const ConnectOptions& options) {
   Deadline deadline = Deadline::After(options.deadline);
-  std::string dir = RuntimeDir(options.runtime_dir);
+  std::string dir = ClientRuntimeDir(options.runtime_dir);
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = OpenChannel(dir, absl::Now() + deadline.left());
   if (!channel.ok()) return channel.status();
   const std::string name = options.name.empty() ? program_invocation_short_name : options.name;

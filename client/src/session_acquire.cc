@@ -1,4 +1,8 @@
 // Session: how a lease comes in, from the cache or from the daemon.
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -57,6 +61,13 @@ absl::StatusOr<LeaseInfo> InfoFrom(const v1::Lease& granted, const WordPage& wor
     info.expires = Deadline::After(absl::Milliseconds(std::min<uint64_t>(granted.ttl_left_ms(), INT64_MAX)));
   if (granted.has_word() && cacheable) info.word = words.word(granted.word());
   return info;
+}
+
+// The daemon does not say: it is the client that made the memory.
+Bytes OwnPageSize(int fd) {
+  struct statfs system = {};
+  bool huge = ::fstatfs(fd, &system) == 0 && system.f_type == HUGETLBFS_MAGIC;
+  return Bytes(static_cast<uint64_t>(huge ? system.f_bsize : ::sysconf(_SC_PAGESIZE)));
 }
 
 bool RoomWouldHelp(const absl::Status& status) {
@@ -188,6 +199,7 @@ absl::StatusOr<Lease> Session::Register(int fd, const RegisterOptions& options) 
   absl::StatusOr<v1::Lease> granted = rpc_.RegisterMemory(request, deadline);
   if (!granted.ok()) return granted.status();
   absl::StatusOr<LeaseInfo> info = InfoFrom(*granted, lifeline_->words(), false);
+  if (info.ok()) info->page_bytes = OwnPageSize(fd);
   absl::StatusOr<Mapping> mapping = info.ok() ? MapOwn(fd, *info, options) : info.status();
   if (!mapping.ok()) {
     rpc_.Release(LeaseId(granted->id()), Deadline::After(kGiveUp)).IgnoreError();

@@ -67,7 +67,7 @@ CommandLine::CommandLine() : app_("ubctl - look at and steer ubd, the unified bu
   app_.set_version_flag("--version", absl::StrCat("ubctl ", std::string(ReleaseVersion())));
   app_.add_option("--runtime-dir", context_.runtime_dir,
                   "Where the daemon's sockets are (default: $UB_RUNTIME_DIR, else /run/ubd for root,\n"
-                  "else $XDG_RUNTIME_DIR/ubd, else /tmp/ubd-UID)")
+                  "else $XDG_RUNTIME_DIR/ubd, else /tmp/ubd-UID; /run/ubd if no daemon is there)")
       ->type_name("DIR");
   app_.add_option("--timeout", timeout_, "How long to wait for the daemon's first answer")
       ->check(PositiveDurationValue())
@@ -120,7 +120,7 @@ int CommandLine::Main(int argc, char** argv) {
     return Usage(error, json);
   }
   context_.timeout = *ParseDuration(timeout_);
-  context_.runtime_dir = RuntimeDir(context_.runtime_dir);
+  context_.runtime_dir = ClientRuntimeDir(context_.runtime_dir);
   return static_cast<int>(chosen_(context_));
 }
 

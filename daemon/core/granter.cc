@@ -116,7 +116,9 @@ bool Granter::Abandon(SessionId session_id, RequestId request, std::optional<Cla
   if (record.waiter != 0) {
     Refuse(record.pool, record.waiter, refusal::Abandoned());
   } else if (Lease* lease = data_.leases.FindLive(record.lease)) {
-    life_.End(*lease, LeaseEnd::kUndelivered, "its caller had gone");
+    // Mostly its client was killed in the middle of the call, and the call's end is heard of before the session's.
+    life_.End(*lease, LeaseEnd::kReclaimed, "its caller had gone");
+    ++data_.reclaimed_leases;
   }
   return true;
 }

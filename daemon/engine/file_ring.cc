@@ -87,27 +87,6 @@ class KernelRing : public FileRing {
   }
 
   size_t Reap(absl::Span<FileResult> out) override {
-    size_t count = Collect(out);
-    if (count == 0 && KernelHoldsBack()) {
-      ::io_uring_get_events(&ring_);
-      count = Collect(out);
-    }
-    return count;
-  }
-
- private:
-  void PostCancel(uint64_t tag) {
-    io_uring_sqe* sqe = ::io_uring_get_sqe(&ring_);
-    ::io_uring_prep_cancel64(sqe, tag, 0);
-    ::io_uring_sqe_set_data64(sqe, kCancelTag);
-    ++cancels_;
-  }
-
-  bool KernelHoldsBack() const {
-    return (__atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
-  }
-
-  size_t Collect(absl::Span<FileResult> out) {
     size_t count = 0;
     unsigned seen = 0, head = 0;
     io_uring_cqe* cqe = nullptr;
@@ -126,6 +105,14 @@ class KernelRing : public FileRing {
       PostCancel(cancels_waiting_.front());
     }
     return count;
+  }
+
+ private:
+  void PostCancel(uint64_t tag) {
+    io_uring_sqe* sqe = ::io_uring_get_sqe(&ring_);
+    ::io_uring_prep_cancel64(sqe, tag, 0);
+    ::io_uring_sqe_set_data64(sqe, kCancelTag);
+    ++cancels_;
   }
 
   // The kernel has no memory to begin even one request, and tells nobody when it has some again.

@@ -99,8 +99,9 @@ bool Lane::WaitEnd(uint64_t until_ns) {
 }
 
 void Lane::Run() {
-  while (!quit_) {
+  while (true) {
     TakeInbox();
+    if (quit_) return;
     const uint64_t now = MonoNs();
     bool busy = Poll(now);
     busy |= dispatcher_.Round(now);

@@ -91,6 +91,16 @@ void CallTable::EndStreams(const absl::Status& status) {
   for (const auto& call : calls) call->EndStream(status);
 }
 
+void CallTable::WaitUntilNone(absl::Duration most) {
+  const MonoTime end = SystemClock().Now() + most;
+  ub::MutexLock lock(&mu_);
+  while (!open_.empty()) {
+    const absl::Duration left = end - SystemClock().Now();
+    if (left <= absl::ZeroDuration()) return;
+    changed_.WaitWithTimeout(&mu_, left);
+  }
+}
+
 void CallTable::Close() {
   ub::MutexLock lock(&mu_);
   closed_ = true;

@@ -61,6 +61,8 @@ class CallTable {
   std::optional<absl::Status> Opened(Call* call) ABSL_LOCKS_EXCLUDED(mu_);
   void Closed(Call* call) ABSL_LOCKS_EXCLUDED(mu_);
   void EndStreams(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  // Until no call is open, but not longer.
+  void WaitUntilNone(absl::Duration most) ABSL_LOCKS_EXCLUDED(mu_);
   // Stops requests, and waits until no call is open.
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -1,6 +1,8 @@
 #include "daemon/rpc/data_calls.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -74,12 +76,30 @@ void DataCalls::CloseQueue(const CallPtr<ub::v1::CloseQueueRequest, ub::v1::Clos
   closed.ok() ? call->Reply({}) : call->Fail(closed);
 }
 
+// A file that may not even enter the daemon is no error of its caller, who reads and writes it by itself.
+void DataCalls::Refused(const OpenFileCall& call, const absl::Status& why) {
+  std::optional<std::string> file_system = ub::DetailOf(why, "file_system");
+  if (!file_system) return call->Fail(why);
+  Engine::OpenedFile untrusted;
+  untrusted.facts.file_system = *file_system;
+  untrusted.facts.why_not = ub::wire::PathReason::kFsNotTrusted;
+  call->Reply(ToProto(untrusted));
+}
+
+void DataCalls::Refused(const RegisterCall& call, const absl::Status& why) {
+  if (ub::ReasonOf(why) != ub::Reason::kBadFile) return call->Fail(why);
+  call->Fail(ub::MakeError(absl::StatusCode::kInvalidArgument, ub::Reason::kBadMemory,
+                           "what was offered is no memory: it must be a memfd (memfd_create), sealed against shrinking "
+                           "and growing",
+                           {{"field", "fd"}}));
+}
+
 template <class Call, class Work>
 void DataCalls::WithOffer(const Call& call, Session& session, uint64_t offer, Work work) {
   const absl::Duration left = absl::FromChrono(call->server_context().deadline()) - absl::Now();
   session.TakeOffer(offer, std::clamp(left, absl::ZeroDuration(), kOfferPatience),
                     [this, call, uid = session.facts().uid, work](absl::StatusOr<ub::UniqueFd> taken) {
-                      if (!taken.ok()) return call->Fail(taken.status());
+                      if (!taken.ok()) return Refused(call, taken.status());
                       auto job = [work, fd = Boxed(*std::move(taken))] { work(std::move(*fd)); };
                       if (!workers_.Run(uid, std::move(job))) call->Fail(TooBusy());
                     });
@@ -97,7 +117,7 @@ void DataCalls::OpenFile(const OpenFileCall& call) {
               // No handle, nothing to close.
               if (file->handle != 0)
                 call->OnLost([&engine, id, handle = file->handle] { (void)engine.CloseFile(id, handle); });
-              call->Reply(ToProto(*file));
+              call->Reply(ToProto(*file, engine.Paths().policy));
             });
 }
 

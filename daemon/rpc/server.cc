@@ -6,6 +6,7 @@
 #include <grpcpp/server_posix.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <thread>
@@ -33,6 +34,7 @@ constexpr size_t kMaxBufferBytes = size_t{256} << 20;
 constexpr int kQueueThreads = 2;
 // For a file or memory that is just being opened; its caller has gone.
 constexpr absl::Duration kWorkersGrace = absl::Seconds(1);
+constexpr absl::Duration kFarewell = absl::Milliseconds(100);
 
 void ConfigureLimits(grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("ubd");
@@ -89,7 +91,12 @@ class GrpcServer : public RpcServer {
     health_.SetServing(false);
     context_.calls.EndStreams(ub::MakeError(absl::StatusCode::kUnavailable, ub::Reason::kStopping,
                                             absl::StrCat("ubd is stopping: ", why, "; connect again later")));
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    // With no call open, what is left are last answers on their way, and connections of clients that sleep and so do
+    // not even read that they should hang up.
+    const MonoTime begun = context_.deps.clock.Now();
+    context_.calls.WaitUntilNone(grace);
+    const absl::Duration left = std::max(absl::ZeroDuration(), grace - (context_.deps.clock.Now() - begun));
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + std::min(left, kFarewell)));
     context_.calls.Close();
     queue_->Shutdown();
     for (std::thread& thread : threads_) thread.join();

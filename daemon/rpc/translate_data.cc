@@ -73,7 +73,7 @@ ub::v1::OpenQueueResponse ToProto(const OpenedQueue& queue, const EngineOptions&
   return proto;
 }
 
-ub::v1::OpenFileResponse ToProto(const Engine::OpenedFile& file) {
+ub::v1::OpenFileResponse ToProto(const Engine::OpenedFile& file, ub::wire::PathPolicy node_policy) {
   const FileFacts& facts = file.facts;
   ub::v1::OpenFileResponse proto;
   proto.set_file(file.handle);
@@ -86,6 +86,7 @@ ub::v1::OpenFileResponse ToProto(const Engine::OpenedFile& file) {
   proto.set_own_description(facts.own_description);
   proto.set_file_system(CleanText(facts.file_system));
   proto.set_bytes(facts.bytes);
+  proto.set_node_policy(static_cast<ub::v1::PathPolicy>(node_policy));
   return proto;
 }
 

@@ -15,7 +15,7 @@ namespace ubd {
 ub::v1::Queue ToProto(const QueueListing& queue, const SessionFacts* owner);
 ub::v1::PathStatus ToProto(const PathStatus& status);
 ub::v1::OpenQueueResponse ToProto(const OpenedQueue& queue, const EngineOptions& options, const PathStatus& paths);
-ub::v1::OpenFileResponse ToProto(const Engine::OpenedFile& file);
+ub::v1::OpenFileResponse ToProto(const Engine::OpenedFile& file, ub::wire::PathPolicy node_policy);
 
 }  // namespace ubd
 

@@ -28,6 +28,7 @@ Courier::Courier(SessionId session, Uid uid, ub::UniqueFd lifeline, std::shared_
     : session_(session),
       context_(std::move(context)),
       lifeline_(std::move(lifeline)),
+      peer_events_(kPeerEvents),
       look_for_ended_at_(kLookForEndedAt) {
   ub::MutexLock lock(&mu_);
   context_->credits.Open(session_, uid, lifeline_.get());
@@ -215,7 +216,7 @@ void Courier::WatchReading() {
   // Edge-triggered, and Rearm reports the state of now, so that a read between the look at the credits and this is not
   // missed. Not twice: it would report, and so wake the loop, each time.
   if (watch_ != 0 && !std::exchange(watches_reading_, true))
-    context_->loop->Rearm(watch_, kPeerEvents | kReadingEvents);
+    context_->loop->Rearm(watch_, peer_events_ | kReadingEvents);
 }
 
 void Courier::OnEvents(uint32_t events) {
@@ -238,7 +239,7 @@ void Courier::OnWritable() {
   ub::MutexLock lock(&mu_);
   if (closed_ || throttled_ || pumping_ || context_->credits.HasWaiters(session_)) return;
   watches_reading_ = false;
-  context_->loop->Rearm(watch_, kPeerEvents);
+  context_->loop->Rearm(watch_, peer_events_);
 }
 
 bool Courier::Close(std::function<void()> on_taken) {

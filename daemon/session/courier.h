@@ -77,7 +77,11 @@ class Courier : public std::enable_shared_from_this<Courier> {
   // Closes the lifeline, whatever lies in it.
   void Finish();
   // The next packet that the client sent. Closed: as a hang-up, an empty packet.
-  absl::StatusOr<ub::wire::Packet> Receive();
+  absl::StatusOr<ub::wire::Packet> Receive(bool with_fds);
+  // Whether `on_peer` hears of what the client sends; of its hang-up in any case.
+  void ListenTo(bool sent);
+  // Runs `use` with the lifeline's descriptor, which stays open meanwhile; -1: it is closed.
+  bool Lend(const std::function<bool(int)>& use);
 
  private:
   struct Delivery;
@@ -126,6 +130,7 @@ class Courier : public std::enable_shared_from_this<Courier> {
   bool again_ ABSL_GUARDED_BY(mu_) = false;  // somebody wanted to pump meanwhile
   bool throttled_ ABSL_GUARDED_BY(mu_) = false;
   bool watches_reading_ ABSL_GUARDED_BY(mu_) = false;
+  uint32_t peer_events_ ABSL_GUARDED_BY(mu_);
   uint64_t deliveries_ ABSL_GUARDED_BY(mu_) = 0;
   size_t look_for_ended_at_ ABSL_GUARDED_BY(mu_);
   std::deque<DeliveryPtr> queue_ ABSL_GUARDED_BY(mu_);

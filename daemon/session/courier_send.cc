@@ -1,3 +1,5 @@
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -187,10 +189,21 @@ absl::Status Courier::DeliverQueue(const ub::wire::QueueGrant& grant, ub::Unique
   }
 }
 
-absl::StatusOr<ub::wire::Packet> Courier::Receive() {
+absl::StatusOr<ub::wire::Packet> Courier::Receive(bool with_fds) {
   ub::MutexLock lock(&mu_);
   if (closed_) return ub::wire::Packet();
-  return ub::wire::ReceivePacket(lifeline_.get());
+  return with_fds ? ub::wire::ReceivePacket(lifeline_.get()) : ub::wire::ReceiveBytes(lifeline_.get());
+}
+
+void Courier::ListenTo(bool sent) {
+  ub::MutexLock lock(&mu_);
+  peer_events_ = sent ? (EPOLLIN | EPOLLRDHUP) : EPOLLRDHUP;
+  if (!closed_) context_->loop->Rearm(watch_, watches_reading_ ? peer_events_ | EPOLLOUT | EPOLLET : peer_events_);
+}
+
+bool Courier::Lend(const std::function<bool(int)>& use) {
+  ub::MutexLock lock(&mu_);
+  return use(closed_ ? -1 : lifeline_.get());
 }
 
 void Courier::SendGrantFailed(const Delivery& delivery, const absl::Status& why) {

@@ -74,7 +74,12 @@ void Handshakes::OnTimeout(uint64_t id) {
 void Handshakes::OnReadable(uint64_t id) {
   auto it = pending_.find(id);
   if (it == pending_.end()) return;
-  absl::StatusOr<ub::wire::Packet> packet = ub::wire::ReceivePacket(it->second.lifeline.get());
+  // A descriptor is taken only from a client that the kernel could not name (its pidfd); another's might never close.
+  const bool known = it->second.identity.pidfd.valid();
+  const int lifeline = it->second.lifeline.get();
+  absl::StatusOr<ub::wire::Packet> packet =
+      known ? ub::wire::ReceiveBytes(lifeline) : ub::wire::ReceivePacket(lifeline);
+  if (known && packet.ok()) packet->fds_truncated = false;
   if (!packet.ok()) {
     if (ub::DetailOf(packet.status(), "errno") == absl::StrCat(EAGAIN)) return;
     return Refuse(id, packet.status());

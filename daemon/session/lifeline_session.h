@@ -49,6 +49,7 @@ class LifelineSession : public Session {
   int pidfd() const { return pidfd_.get(); }
   EventLoop::WatchId pidfd_watch = 0;
   bool reading_posted = false;  // a turn of reading is due on the loop
+  bool asked = false;           // the doorman is to receive its next packet
 
  private:
   const SessionFacts facts_;

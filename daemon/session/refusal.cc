@@ -2,13 +2,19 @@
 
 #include <sys/socket.h>
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/clock.h"
+#include "daemon/telemetry/log.h"
 #include "proto/wire/error.h"
 #include "proto/wire/fd_message.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/lifeline.h"
+#include "proto/wire/mutex.h"
 #include "proto/wire/version.h"
 
 namespace ubd {
@@ -16,10 +22,48 @@ namespace {
 
 // An honest client has sent one Hello; a hostile one may be reset.
 constexpr int kMostUnread = 8;
+// Whoever comes how often, the log does not grow faster than this.
+constexpr absl::Duration kBetweenLines = absl::Seconds(10);
+
+class RefusalLog {
+ public:
+  void Add(int lifeline, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_) {
+    uint64_t untold = 0;
+    {
+      ub::MutexLock lock(&mu_);
+      const MonoTime now = SystemClock().Now();
+      if (now < next_) {
+        ++untold_;
+        return;
+      }
+      next_ = now + kBetweenLines;
+      untold = std::exchange(untold_, 0);
+    }
+    ucred peer = {};
+    socklen_t size = sizeof(peer);
+    const bool known = ::getsockopt(lifeline, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    LogWarn("refused a client", {{"uid", known ? absl::StrCat(peer.uid) : ""},
+                                 {"pid", known ? absl::StrCat(peer.pid) : ""},
+                                 {"reason", std::string(ub::ReasonName(ub::ReasonOf(why)))},
+                                 {"why", std::string(why.message().data(), why.message().size())},
+                                 {"others_before", untold > 0 ? absl::StrCat(untold) : ""}});
+  }
+
+ private:
+  ub::Mutex mu_;
+  MonoTime next_ ABSL_GUARDED_BY(mu_);
+  uint64_t untold_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+void LogRefusal(int lifeline, const absl::Status& why) {
+  static auto* log = new RefusalLog();
+  log->Add(lifeline, why);
+}
 
 }  // namespace
 
 void SendRefuse(int lifeline, const absl::Status& why) {
+  LogRefusal(lifeline, why);
   auto frame = ub::wire::NewFrame<ub::wire::Refuse>();
   frame.code = static_cast<int32_t>(why.code());
   frame.daemon_protocol = ub::ProtocolVersion();

@@ -15,10 +15,9 @@ namespace {
 
 // A timer this late means that the whole process was stopped or starved.
 constexpr absl::Duration kStoodStill = absl::Milliseconds(250);
-
-}  // namespace
-
-namespace {
+// A flood of one user must not make others look silent whose first call is in the queue behind it.
+constexpr absl::Duration kJustNow = absl::Seconds(1);
+constexpr int kMostChances = 8;
 
 // The N of "fd:N"; -1: something else.
 int NumberOf(std::string_view grpc_peer) {
@@ -50,6 +49,7 @@ std::optional<RpcPeer> RpcConnections::Lookup(std::string_view grpc_peer) {
   auto it = connections_.find(number);
   if (it == connections_.end()) return std::nullopt;
   it->second->spoke.store(true, std::memory_order_relaxed);
+  last_call_ns_.store(absl::ToInt64Nanoseconds(loop_.Now().since_start()), std::memory_order_relaxed);
   return it->second->peer;
 }
 
@@ -117,8 +117,14 @@ void RpcConnections::OnSilence(int number) {
   if (connection->spoke.load(std::memory_order_relaxed)) return;
   // A daemon that stood still evicts nobody: what the client said meanwhile may still wait to be read.
   if (loop_.Now() - connection->silent_until > kStoodStill) return ExpectWords(number, *connection);
+  if (Busy() && ++connection->chances < kMostChances) return ExpectWords(number, *connection);
   // gRPC sees the end of the stream and closes its own; so does End, by the hang-up.
   ::shutdown(connection->own.get(), SHUT_RDWR);
+}
+
+bool RpcConnections::Busy() const {
+  const absl::Duration last = absl::Nanoseconds(last_call_ns_.load(std::memory_order_relaxed));
+  return last > absl::ZeroDuration() && loop_.Now().since_start() - last < kJustNow;
 }
 
 void RpcConnections::End(int number) {

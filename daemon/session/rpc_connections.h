@@ -40,18 +40,22 @@ class RpcConnections : public ConnectionTable {
     EventLoop::TimerId timer = 0;
     absl::Duration silence;
     MonoTime silent_until;
+    int chances = 0;
     std::atomic<bool> spoke{false};
   };
 
   ub::UniqueFd NumberFor(int connection);
   void ExpectWords(int number, Connection& connection);
   void OnSilence(int number);
+  // Calls of anybody are coming in right now: then the first call of this one may be waiting its turn.
+  bool Busy() const;
   void End(int number);
 
   EventLoop& loop_;
   const std::function<void(int)> serve_;
   int next_number_ = 0;
   absl::flat_hash_map<Uid, uint32_t> of_uid_;
+  std::atomic<int64_t> last_call_ns_{0};
 
   ub::Mutex mu_;
   absl::flat_hash_map<int, std::shared_ptr<Connection>> connections_ ABSL_GUARDED_BY(mu_);

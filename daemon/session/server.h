@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "daemon/core/broker.h"
 #include "daemon/core/lease_words.h"
+#include "daemon/session/doorman.h"
 #include "daemon/session/session.h"
 #include "proto/wire/unique_fd.h"
 
@@ -56,6 +57,8 @@ struct SessionServerDeps {
   std::function<void(int fd)> serve_rpc;
   SessionLimits limits;
   SessionHooks hooks = {};
+  // Receives what sessions send. Null: this process does it by itself, and closes what comes; for tests.
+  std::unique_ptr<Doorman> doorman = nullptr;
 };
 
 // The shared pages of all sessions; made before the Broker that uses it as LeaseWords. Thread-safe. The session server

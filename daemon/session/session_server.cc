@@ -53,6 +53,7 @@ LoopSessionServer::LoopSessionServer(SessionServerDeps deps, Broker& broker, Lea
     : broker_(broker),
       pages_(pages),
       hooks_(std::move(deps.hooks)),
+      doorman_(std::move(deps.doorman)),
       boot_id_(boot_id),
       table_(std::make_shared<LiveSessions>([&pages] { return pages.TakeBacks(); })),
       context_(MakeContext(std::move(loop), broker, std::move(deps.open_fd), table_)),
@@ -80,6 +81,7 @@ absl::Status LoopSessionServer::Start() {
   loop_.OnInterrupt([this] { OnStop(); });
   absl::Status started = lifeline_acceptor_.Start();
   if (started.ok()) started = rpc_acceptor_.Start();
+  if (started.ok()) started = WatchDoorman();
   if (!started.ok()) return started;
   broker_.OnDeadlineChange([this] { Poke(); });
   loop_.Post([this] { Tick(); });

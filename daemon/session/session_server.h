@@ -6,6 +6,7 @@
 #define UBD_SESSION_SESSION_SERVER_H_
 
 #include <atomic>
+#include <deque>
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
@@ -44,7 +45,12 @@ class LoopSessionServer : public SessionServer {
   // session_offers.cc
   void ReadOffers(const std::shared_ptr<LifelineSession>& session);
   void ReadLater(const std::shared_ptr<LifelineSession>& session);
-  bool TakePacket(LifelineSession& session, ub::wire::Packet packet);
+  bool TakePacket(LifelineSession& session, Doorman::Arrival arrival);
+  absl::Status WatchDoorman();
+  void AskDoorman(const std::shared_ptr<LifelineSession>& session);
+  void OnDoorman();
+  void AskLater();
+  void DoormanGone();
   void EndSession(SessionId id, SessionEnd how);
   void OnTaken(SessionId id);
   void OnStop();
@@ -58,6 +64,11 @@ class LoopSessionServer : public SessionServer {
   Broker& broker_;
   LeasePages& pages_;
   const SessionHooks hooks_;
+  std::unique_ptr<Doorman> doorman_;
+  EventLoop::WatchId doorman_watch_ = 0;
+  bool doorman_lost_ = false;
+  bool asking_later_ = false;
+  std::deque<SessionId> to_ask_;  // sessions that sent something, while the doorman is busy
   const uint64_t boot_id_;
   const std::shared_ptr<LiveSessions> table_;
   const std::shared_ptr<CourierContext> context_;

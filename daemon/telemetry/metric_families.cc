@@ -99,7 +99,7 @@ void SourceCollector::AddTotals(std::vector<MetricFamily>* families) const {
           "Sessions that ended without saying so, mostly by the death of their process.")
       .Add(totals.reclaimed_sessions)
       .To(families);
-  Counter("ubd_reclaimed_leases_total", "Leases taken back from such sessions.")
+  Counter("ubd_reclaimed_leases_total", "Leases taken back from such sessions, and from calls whose caller had gone.")
       .Add(totals.reclaimed_leases)
       .To(families);
 }

@@ -28,3 +28,17 @@ if(UBD_FUZZERS)
   # Coverage for every library that a fuzzer drives; programs other than fuzzers only carry it along.
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+option(UBD_COVERAGE "Count which lines of the parts that must be covered are run (clang only; see ubd_count_lines)" OFF)
+if(UBD_COVERAGE)
+  add_link_options(-fprofile-instr-generate)
+endif()
+
+# ubd_count_lines(TARGET...): with UBD_COVERAGE, programs that use these libraries write their counts at exit, to $LLVM_PROFILE_FILE or nowhere.
+# Only these: counting in everything would slow down every other test. Targets that do not exist in this build are passed over.
+function(ubd_count_lines)
+  foreach(target ${ARGN})
+    if(UBD_COVERAGE AND TARGET ${target})
+      target_compile_options(${target} PRIVATE -fprofile-instr-generate=/dev/null -fcoverage-mapping)
+    endif()
+  endforeach()
+endfunction()

@@ -1,23 +1,24 @@
 # ubd_use_grpc_pch(TARGET...): lets targets that include gRPC share one precompiled header, which halves their build time. One for libraries
 # and one for programs, since their code models differ. Targets that do not exist in this build are passed
-# over, and so are those with a precompiled header of their own.
-if(UBD_RPC)
+# over, and so are those with a precompiled header of their own. Not with clang: it gains a tenth of the time there, and a precompiled header
+# that knows its own place keeps the compiler cache from serving a fresh clone elsewhere.
+set(UBD_PCH ON)
+if(NOT UBD_RPC OR CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(UBD_PCH OFF)
+endif()
+if(UBD_PCH)
   file(WRITE ${CMAKE_BINARY_DIR}/pch/pch.cc "int main() {}\n")
   add_library(ubd_pch_library STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch/pch.cc)
   add_executable(ubd_pch_program EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch/pch.cc)
   foreach(target ubd_pch_library ubd_pch_program)
     target_link_libraries(${target} PRIVATE gRPC::grpc++)
     target_precompile_headers(${target} PRIVATE <grpcpp/grpcpp.h> <string> <vector> <memory> <functional>)
-    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-      # Else the compiler cache would never find one again.
-      target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-    endif()
   endforeach()
 endif()
 
 function(ubd_use_grpc_pch)
   foreach(target ${ARGN})
-    if(NOT TARGET ${target} OR NOT UBD_RPC)
+    if(NOT TARGET ${target} OR NOT UBD_PCH)
       continue()
     endif()
     get_target_property(own ${target} PRECOMPILE_HEADERS)

@@ -25,6 +25,30 @@ void TakeFds(msghdr& message, std::vector<UniqueFd>& fds) {
   }
 }
 
+absl::StatusOr<Packet> Receive(int socket, size_t most_bytes, absl::Span<char> control) {
+  Packet packet;
+  packet.bytes.resize(most_bytes);
+  iovec data = {packet.bytes.data(), packet.bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t received;
+  do {
+    received = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (received < 0 && errno == EINTR);
+  if (received < 0) return ErrnoError(errno, "recvmsg on the lifeline");
+  TakeFds(message, packet.fds);
+  packet.fds_truncated = (message.msg_flags & MSG_CTRUNC) != 0;
+  if ((message.msg_flags & MSG_TRUNC) != 0) {
+    return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame,
+                     "a lifeline frame is longer than any known one");
+  }
+  packet.bytes.resize(static_cast<size_t>(received));
+  return packet;
+}
+
 }  // namespace
 
 absl::Status SendPacket(int socket, absl::Span<const std::byte> bytes, absl::Span<const int> fds) {
@@ -52,29 +76,11 @@ absl::Status SendPacket(int socket, absl::Span<const std::byte> bytes, absl::Spa
   return absl::OkStatus();
 }
 
-absl::StatusOr<Packet> ReceivePacket(int socket) {
-  std::byte buffer[kMaxFrameBytes];
-  iovec data = {buffer, sizeof(buffer)};
+absl::StatusOr<Packet> ReceivePacket(int socket, size_t most_bytes) {
   alignas(cmsghdr) char control[kControlBytes];
-  msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  ssize_t received;
-  do {
-    received = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (received < 0 && errno == EINTR);
-  if (received < 0) return ErrnoError(errno, "recvmsg on the lifeline");
-  Packet packet;
-  TakeFds(message, packet.fds);
-  packet.fds_truncated = (message.msg_flags & MSG_CTRUNC) != 0;
-  if ((message.msg_flags & MSG_TRUNC) != 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMalformedFrame,
-                     "a lifeline frame is longer than any known one");
-  }
-  packet.bytes.assign(buffer, buffer + received);
-  return packet;
+  return Receive(socket, most_bytes, {control, sizeof(control)});
 }
+
+absl::StatusOr<Packet> ReceiveBytes(int socket) { return Receive(socket, kMaxFrameBytes, {}); }
 
 }  // namespace ub::wire

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "proto/wire/lifeline.h"
 #include "proto/wire/unique_fd.h"
 
 namespace ub::wire {
@@ -22,9 +23,12 @@ struct Packet {
 // detail "errno": EAGAIN (the peer does not read), ETOOMANYREFS (too many fds in flight), EPIPE.
 absl::Status SendPacket(int socket, absl::Span<const std::byte> bytes, absl::Span<const int> fds);
 
-// Receives one packet of at most kMaxFrameBytes; never blocks: EAGAIN is RESOURCE_EXHAUSTED with the detail "errno" 11.
+// Receives one packet of at most `most_bytes`; never blocks: EAGAIN is RESOURCE_EXHAUSTED with the detail "errno" 11.
 // A longer packet is INVALID_ARGUMENT/MALFORMED_FRAME, its fds closed.
-absl::StatusOr<Packet> ReceivePacket(int socket);
+absl::StatusOr<Packet> ReceivePacket(int socket, size_t most_bytes = kMaxFrameBytes);
+// The same, and no fd enters this process: the kernel drops those that came, and fds_truncated says so. For whoever
+// cannot afford to close what a stranger sent.
+absl::StatusOr<Packet> ReceiveBytes(int socket);
 
 // The raw bytes of a frame struct.
 template <class Frame>

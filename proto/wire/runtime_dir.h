@@ -11,6 +11,12 @@ namespace ub {
 // checked or created here.
 std::string RuntimeDir(std::string_view given);
 
+inline constexpr std::string_view kSystemRuntimeDir = "/run/ubd";
+
+// For clients: the same, but where neither `given` nor $UB_RUNTIME_DIR says so and the user has no daemon of his own,
+// the system's, if there is one.
+std::string ClientRuntimeDir(std::string_view given, std::string_view system_dir = kSystemRuntimeDir);
+
 inline constexpr std::string_view kRpcSocketName = "ubd.sock";
 inline constexpr std::string_view kLifelineSocketName = "lifeline.sock";
 inline constexpr std::string_view kLockFileName = "ubd.lock";

@@ -11,6 +11,9 @@
 namespace ubd::testing {
 namespace {
 
+constexpr uint64_t kLingerEach = 8;
+constexpr absl::Duration kLinger = absl::Milliseconds(50);
+
 std::unique_ptr<RawClient> MustConnect(const HolderOptions& options) {
   auto client = RawClient::Connect(options.runtime_dir, "holder");
   if (!client.ok()) Fail("connect: " + client.status().ToString());
@@ -71,6 +74,8 @@ int RunLoop(const HolderOptions& options) {
     HeldLease held{*lease, std::move(grant->fds), {}};
     for (const ub::UniqueFd& fd : held.fds) held.maps.push_back(MapBlock(fd.get(), options));
     *held.maps.front() = std::byte{0x55};
+    // Most leases are gone before an operator's list of them has arrived; this one is there to be found.
+    if (request % kLingerEach == 0) (void)WaitReadable(client->lifeline(), kLinger);
     Unmap(held, options);
     grpc::Status first = client->Release(lease->id());
     grpc::Status second = client->Release(lease->id());

@@ -2,7 +2,6 @@
 // characters, and parsing the parsed again gives the same.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <variant>
@@ -11,12 +10,9 @@
 #include "proto/wire/fd_message.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/version.h"
+#include "tests/fuzz/demand.h"
 
 namespace {
-
-void Demand(bool condition) {
-  if (!condition) std::abort();
-}
 
 void CheckText(const std::string& text) {
   for (char c : text) Demand(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);

@@ -2,17 +2,13 @@
 // promises that the rest of the daemon builds on; what is refused names a field and says it is the caller's fault.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "daemon/rpc/validators.h"
 #include "proto/wire/error.h"
+#include "tests/fuzz/demand.h"
 
 namespace {
-
-void Demand(bool condition) {
-  if (!condition) std::abort();
-}
 
 void CheckRefusal(const absl::Status& status) {
   if (status.ok()) return;

@@ -1,4 +1,4 @@
-# Installs libub into an empty directory and builds both examples against it, out of the tree: once with find_package, once with pkg-config.
+# Installs libub into an empty directory and builds the examples against it, out of the tree: once with find_package, once with pkg-config.
 # Each must run as far as a missing daemon lets it. Needs: BUILD_DIR SOURCE_DIR CXX.
 execute_process(COMMAND mktemp -d /tmp/ub-install-test.XXXXXX OUTPUT_VARIABLE stage OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
@@ -24,17 +24,18 @@ set(source ${SOURCE_DIR}/client/examples)
 
 file(WRITE ${stage}/outside/CMakeLists.txt
   "cmake_minimum_required(VERSION 3.25)\nproject(outside CXX)\nfind_package(ub 0.1 REQUIRED)\n"
-  "foreach(name hello_lease share_between_processes)\n  add_executable(\${name} ${source}/\${name}.cc)\n"
+  "foreach(name hello_lease read_file share_between_processes)\n  add_executable(\${name} ${source}/\${name}.cc)\n"
   "  target_link_libraries(\${name} PRIVATE ub::ub)\nendforeach()\n")
 step("find_package(ub)" ${CMAKE_COMMAND} -S ${stage}/outside -B ${stage}/outside/build -DCMAKE_PREFIX_PATH=${stage}/prefix
      -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
 step("building with find_package" ${CMAKE_COMMAND} --build ${stage}/outside/build)
 expect_no_daemon(${stage}/outside/build/hello_lease)
+expect_no_daemon(${stage}/outside/build/read_file)
 expect_no_daemon(${stage}/outside/build/share_between_processes)
 
 file(GLOB_RECURSE pc ${stage}/prefix/ub.pc)
 get_filename_component(pc_dir "${pc}" DIRECTORY)
-foreach(name hello_lease share_between_processes)
+foreach(name hello_lease read_file share_between_processes)
   step("building with pkg-config" sh -c
        "${CXX} ${FLAGS} -std=c++20 ${source}/${name}.cc -o ${stage}/${name} $(PKG_CONFIG_PATH=${pc_dir} pkg-config --cflags --libs ub)")
   expect_no_daemon(${stage}/${name})

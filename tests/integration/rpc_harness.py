@@ -102,6 +102,7 @@ class Lifeline:
     MAGIC = 0x4C42557F
 
     def __init__(self, runtime_dir, protocol, name=b"test"):
+        self.protocol = protocol
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(10)
         self.socket.connect(f"{runtime_dir}/lifeline.sock")
@@ -127,6 +128,17 @@ class Lifeline:
         assert struct.unpack_from("=H", frame, 4)[0] == 4, f"no Grant but {frame!r}"
         lease, _, first, count, total = struct.unpack_from("=QQIII", frame, 16)
         return lease, first, count, total, fds
+
+    def offer(self, number, *fds):
+        """An Offer frame with these descriptors, as many as the test likes."""
+        frame = struct.pack("=IHHIIQ", self.MAGIC, 7, 0, 24, self.protocol, number)
+        socket.send_fds(self.socket, [frame], fds)
+
+    def receive_queue(self):
+        """(queue, sq_entries, cq_entries, fds) of the next QueueGrant frame."""
+        frame, fds = self.receive()
+        assert struct.unpack_from("=H", frame, 4)[0] == 6, f"no QueueGrant but {frame!r}"
+        return (*struct.unpack_from("=III", frame, 16), fds)
 
     def close(self):
         self.socket.close()

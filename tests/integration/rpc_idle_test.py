@@ -5,6 +5,7 @@ import threading
 import time
 
 from rpc_harness import SMALL_POOL, Daemon, UbdTest, main
+from rpc_queue import RawQueue
 
 
 def voluntary_switches(pid):
@@ -29,6 +30,9 @@ class Idle(UbdTest):
                     client.call("ub.v1.Broker/Ping", timeout=0.5 + i / 100)
                 stream = client.call("ub.v1.Broker/Watch", timeout=60)
                 next(stream)
+                # A queue that was used, then left alone.
+                queue = RawQueue(lifeline, client)
+                self.assertEqual(queue.run(user_data=1)["user_data"], 1)
                 time.sleep(5)
                 before = voluntary_switches(daemon.process.pid)
                 threading.Event().wait(self.SECONDS)

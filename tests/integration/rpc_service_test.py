@@ -269,6 +269,15 @@ class Stop(UbdTest):
                 self.assertEqual(daemon.stop(), 0)
                 self.assertLess(time.monotonic() - begin, 5)
 
+    def test_idle_connections_are_not_waited_for(self):
+        with Daemon(SMALL_POOL + 'shutdown { grace: "15s" }\n') as daemon:
+            clients = [daemon.client() for _ in range(8)]
+            for client in clients:
+                client.call("ub.v1.Admin/GetStatus")
+            begin = time.monotonic()
+            self.assertEqual(daemon.stop(), 0)
+            self.assertLess(time.monotonic() - begin, 5)
+
     def test_interrupt_stops_as_well(self):
         with Daemon() as daemon:
             self.assertEqual(daemon.stop(signal.SIGINT), 0)

@@ -76,7 +76,8 @@ class StockClient(UbdTest):
         self.assertEqual(file.name, "ub/v1/broker.proto")
 
     def test_broker_calls_without_a_session_are_refused(self):
-        for method in ("Ping", "Acquire", "Release", "Share", "Attach", "Watch"):
+        for method in ("Ping", "Acquire", "Release", "Share", "Attach", "Watch", "OpenQueue", "CloseQueue", "OpenFile",
+                       "CloseFile", "RegisterMemory"):
             self.refused(grpc.StatusCode.UNAUTHENTICATED, "NO_SESSION", self.client.call, f"ub.v1.Broker/{method}")
         with self.daemon.client(token="00" * 16) as client:
             self.refused(grpc.StatusCode.UNAUTHENTICATED, "NO_SESSION", client.call, "ub.v1.Broker/Ping")

@@ -5,23 +5,14 @@ import os
 import subprocess
 import tempfile
 
-from ubctl_harness import MIB, UBCTL, Daemon, Hold, Ubctl, UbdTest, await_true, main, rest_of, signal
+from ubctl_harness import MIB, UBCTL, Daemon, Hold, Ubctl, UbctlTest, UbdTest, await_true, main, rest_of, signal
 
 POOL_KEYS = {"name", "kind", "block_bytes", "page_bytes", "numa_node", "blocks_total", "blocks_free", "blocks_leased",
              "blocks_cached", "blocks_draining", "blocks_recycling", "blocks_retired"}
 LEASE_KEYS = {"id", "pool", "bytes", "blocks", "generation", "holders", "age", "in_flight"}
 
 
-class Commands(UbdTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = Daemon()
-        cls.ubctl = Ubctl(cls.daemon.dir)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.daemon.close()
-
+class Commands(UbctlTest):
     def test_listings_have_a_header_no_trailing_spaces_and_one_document(self):
         for command, header in (("pools", "POOL "), ("blocks", "BLOCK "), ("leases", "LEASE "), ("sessions", "SESSION ")):
             done = self.ubctl.run(command)

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 
-from ubctl_harness import MIB, Daemon, Hold, Ubctl, UbdTest, all_free, as_uid, await_true, direct_dir, main, rest_of
+from ubctl_harness import MIB, Daemon, Hold, Ubctl, UbctlTest, UbdTest, all_free, as_uid, await_true, direct_dir, main, rest_of
 
 MOST_IN_FLIGHT = 4  # chunks that a producer lets pile up
 TINY_POOL = 'pool { name: "host" block_size: "2MiB" blocks: 1 page_size: "4KiB" reserve_blocks: 1 lock_pages: OFF }\n'
@@ -18,17 +18,16 @@ def children(pid):
         return [int(child) for child in file.read().split()]
 
 
-class Demo(UbdTest):
+class Demo(UbctlTest):
     @classmethod
     def setUpClass(cls):
-        cls.daemon = Daemon()
-        cls.ubctl = Ubctl(cls.daemon.dir)
+        super().setUpClass()
         cls.home = tempfile.TemporaryDirectory()
 
     @classmethod
     def tearDownClass(cls):
         cls.home.cleanup()
-        cls.daemon.close()
+        super().tearDownClass()
 
     def tearDown(self):
         await_true(lambda: all_free(self.ubctl), "all memory is back")

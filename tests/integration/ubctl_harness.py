@@ -46,6 +46,19 @@ class Ubctl:
         return self.json("pools")["pools"][0]
 
 
+class UbctlTest(UbdTest):
+    """One daemon for all tests of the class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon()
+        cls.ubctl = Ubctl(cls.daemon.dir)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.close()
+
+
 class Hold:
     """`lease hold` in the background, with its document."""
 

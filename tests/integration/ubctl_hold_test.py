@@ -4,19 +4,10 @@ import json
 import subprocess
 import time
 
-from ubctl_harness import MIB, Daemon, Hold, Ubctl, UbdTest, all_free, await_true, main, rest_of, signal
+from ubctl_harness import MIB, Daemon, Hold, Ubctl, UbctlTest, UbdTest, all_free, await_true, main, rest_of, signal
 
 
-class LeaseHold(UbdTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = Daemon()
-        cls.ubctl = Ubctl(cls.daemon.dir)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.daemon.close()
-
+class LeaseHold(UbctlTest):
     def tearDown(self):
         await_true(lambda: all_free(self.ubctl), "all memory is back")
 

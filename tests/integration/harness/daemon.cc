@@ -25,6 +25,14 @@ absl::StatusOr<std::string> MakeRuntimeDir(const TempDir& dir, const DaemonOptio
   return path;
 }
 
+// What was logged last says why; an audit trail of a hundred thousand grants before it would only bury that.
+std::string LastOf(const std::string& text) {
+  constexpr size_t kMost = 12 << 10;
+  if (text.size() <= kMost) return text;
+  size_t line = text.find('\n', text.size() - kMost);
+  return "... the first " + std::to_string(line) + " bytes are left out\n" + text.substr(line + 1);
+}
+
 }  // namespace
 
 std::string UbdBinary() {
@@ -58,14 +66,15 @@ absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const Daemon
   daemon->process_ = *std::move(process);
   ub::UniqueFd pidfd = OpenPidfd(daemon->pid());
   auto ready = daemon->notify_.WaitFor("READY", options.ready_within, pidfd.get());
-  if (!ready.ok())
-    return absl::Status(ready.status().code(), std::string(ready.status().message()) + "\n" + daemon->log());
+  if (!ready.ok()) {
+    return absl::Status(ready.status().code(), std::string(ready.status().message()) + "\n" + LastOf(daemon->log()));
+  }
   return daemon;
 }
 
 DaemonProcess::~DaemonProcess() {
   if (process_ != nullptr) process_->Kill();
-  if (::testing::Test::HasFailure()) std::cerr << "--- ubd wrote:\n" << log() << "---\n";
+  if (::testing::Test::HasFailure()) std::cerr << "--- ubd wrote:\n" << LastOf(log()) << "---\n";
 }
 
 bool DaemonProcess::alive() { return absl::IsDeadlineExceeded(process_->Wait(absl::ZeroDuration()).status()); }

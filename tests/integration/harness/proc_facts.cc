@@ -29,6 +29,8 @@ ProcFacts ReadProcFacts(pid_t pid) {
   std::error_code error;
   auto fds = std::filesystem::directory_iterator(base + "/fd", error);
   if (!error) facts.fds = static_cast<uint64_t>(std::distance(begin(fds), end(fds)));
+  std::ifstream maps(base + "/maps");
+  for (std::string line; std::getline(maps, line);) ++facts.maps;
   facts.threads = ProcStatusField(pid, "Threads");
   facts.rss_anon_bytes = ProcStatusField(pid, "RssAnon") * 1024;
   facts.rss_shmem_bytes = ProcStatusField(pid, "RssShmem") * 1024;

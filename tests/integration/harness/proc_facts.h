@@ -13,6 +13,7 @@ namespace ubd::testing {
 struct ProcFacts {
   uint64_t fds = 0;
   uint64_t threads = 0;
+  uint64_t maps = 0;
   uint64_t rss_anon_bytes = 0;      // its own memory
   uint64_t rss_shmem_bytes = 0;     // of the pool, as far as it is mapped and touched
   uint64_t voluntary_switches = 0;  // of all threads: wake-ups

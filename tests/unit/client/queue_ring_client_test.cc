@@ -225,7 +225,8 @@ void ServeMany(RingDaemon& daemon, uint64_t count) {
 
 TEST_F(QueueRingClientTest, WakeUpsLostBetweenTwoThreads) {
   constexpr uint64_t kCount = 20000;
-  auto ring = Map();
+  // Both ends at one address: ThreadSanitizer sees no other kind of sharing.
+  auto ring = std::make_unique<QueueRingClient>(daemon_.data(), daemon_.DupEvent(), Shape());
   std::thread daemon([&] { ServeMany(daemon_, kCount); });
   Pauses pauses(2);
   uint64_t submitted = 0;

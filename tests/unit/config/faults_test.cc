@@ -1,16 +1,16 @@
 // Every fault of a config text is told with its place, its token and its cure.
 
+#include "tests/unit/config/faults.h"
+
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "daemon/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 
 namespace ubd {
 namespace {
@@ -21,15 +21,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
-
-// The lines of the refusal; empty when the text was taken.
-std::vector<std::string> Faults(const std::string& text) {
-  absl::StatusOr<Config> config = ParseConfig(text, "f");
-  if (config.ok()) return {};
-  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ub::ReasonOf(config.status()), ub::Reason::kBadConfig);
-  return absl::StrSplit(std::string(config.status().message()), '\n');
-}
 
 // A good pool on line 1, then `text` from line 2 on.
 std::vector<std::string> FaultsAfterPool(const std::string& text) {

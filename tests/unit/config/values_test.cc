@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "daemon/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/wire/error.h"
+#include "tests/unit/config/faults.h"
 
 namespace ubd {
 namespace {
@@ -18,11 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-std::vector<std::string> Faults(const std::string& text) {
-  absl::StatusOr<Config> config = ParseConfig(text, "f");
-  if (config.ok()) return {};
-  return absl::StrSplit(std::string(config.status().message()), '\n');
-}
 std::vector<std::string> FaultsInPool(const std::string& keys) {
   return Faults("pool { name: \"a\" blocks: 8\n" + keys + "\n}\n");
 }

@@ -97,6 +97,8 @@ TEST(Retry, AbandonedGrantGoesBackAsExposed) {
   AnswerPtr gone = rig.Acquire(alice, {.request = 7});
   ASSERT_TRUE(gone->granted());
   EXPECT_TRUE(rig.broker->Abandon(alice, RequestId(7)));
+  EXPECT_EQ(rig.events.Count(EventKind::kReclaimed, alice), 1);
+  EXPECT_EQ(rig.broker->Totals().reclaimed_leases, 1u);
   ASSERT_EQ(rig.memory.pending().size(), 1u);
   EXPECT_TRUE(rig.memory.pending()[0].order.must_be_fresh);
   EXPECT_EQ(rig.broker->Release(alice, gone->result->lease).code(), StatusCode::kNotFound);

@@ -146,9 +146,7 @@ TEST(Handshake, UnexpectedDescriptorsStayOpen) {
     UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     for (size_t count : {size_t{1}, size_t{2}, ub::wire::kMaxFdsPerFrame}) {
       UniqueFd fd = Say(daemon, AsBytes(hello), std::vector<int>(count, null.get()));
-      auto refuse = ReceiveFrame<Refuse>(fd.get());
-      ASSERT_TRUE(refuse.ok()) << count;
-      EXPECT_EQ(ReasonIn(*refuse), "MALFORMED_FRAME") << count;
+      EXPECT_TRUE(ReceiveFrame<ub::wire::Welcome>(fd.get()).ok()) << "none is needed, none was taken: " << count;
     }
     // With a frame that is refused anyway, and with one that is too long.
     std::vector<std::byte> huge(ub::wire::kMaxFrameBytes + 1);
@@ -285,8 +283,13 @@ TEST(Handshake, IdleDaemonWakesUp) {
   TestDaemon daemon;
   std::vector<RawClient> clients;
   for (int i = 0; i < 50; ++i) clients.push_back(*Join(daemon.lifeline()));
-  absl::SleepFor(absl::Milliseconds(100));
-  const uint64_t before = daemon.LoopSleeps();
+  // Until it has put away what the joins left, however long that takes on a busy machine.
+  uint64_t before = 0;
+  ASSERT_TRUE(Eventually([&] {
+    before = daemon.LoopSleeps();
+    absl::SleepFor(absl::Milliseconds(200));
+    return daemon.LoopSleeps() == before;
+  }));
   absl::SleepFor(absl::Seconds(1));
   EXPECT_EQ(daemon.LoopSleeps(), before);
 }

@@ -108,6 +108,7 @@ struct DaemonOptions {
   SessionLimits limits;
   std::function<void(int)> serve_rpc = [](int) {};
   SessionHooks hooks = {};
+  std::function<std::unique_ptr<Doorman>()> doorman = [] { return nullptr; };
 };
 
 class TestDaemon {

@@ -111,6 +111,7 @@ TestDaemon::TestDaemon(DaemonOptions options) : pages_(LeasePages::Create()) {
   deps.serve_rpc = options.serve_rpc;
   deps.limits = options.limits;
   deps.hooks = options.hooks;
+  deps.doorman = options.doorman();
   auto server = SessionServer::Create(std::move(deps), *broker_, *pages_);
   if (!server.ok()) std::abort();
   server_ = *std::move(server);

@@ -62,8 +62,16 @@ class Taken {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-class Offers : public ::testing::Test {
+Verdict Harmless(int, int32_t) { return {Verdict::Kind::kHarmless, ""}; }
+
+// Received here or by a doorman: the same to a client.
+class Offers : public ::testing::TestWithParam<bool> {
  protected:
+  static DaemonOptions Options() {
+    DaemonOptions options;
+    if (GetParam()) options.doorman = [] { return *Doorman::Start(Harmless); };
+    return options;
+  }
   void SetUp() override {
     auto joined = Join(daemon_.lifeline());
     ASSERT_TRUE(joined.ok()) << joined.status();
@@ -85,12 +93,12 @@ class Offers : public ::testing::Test {
   bool Ended() { return daemon_.events().WaitFor(EventKind::kSessionClosed, client_.id()); }
   bool Alive() { return daemon_.Find(client_) != nullptr && !HungUp(lifeline(), absl::ZeroDuration()); }
 
-  TestDaemon daemon_;
+  TestDaemon daemon_{Options()};
   RawClient client_;
   std::shared_ptr<Session> session_;
 };
 
-TEST_F(Offers, ArriveWhetherAskedForBeforeOrAfter) {
+TEST_P(Offers, ArriveWhetherAskedForBeforeOrAfter) {
   UniqueFd one = Memfd(), two = Memfd();
   Taken early = Take(1);
   ASSERT_TRUE(SendOffer(lifeline(), 1, {one.get()}).ok());
@@ -104,7 +112,7 @@ TEST_F(Offers, ArriveWhetherAskedForBeforeOrAfter) {
   EXPECT_TRUE(Alive());
 }
 
-TEST_F(Offers, WaitEndsWithItsPatienceOrItsSession) {
+TEST_P(Offers, WaitEndsWithItsPatienceOrItsSession) {
   Taken impatient = Take(5, absl::Milliseconds(10));
   Taken patient = Take(6, absl::Hours(1));
   ASSERT_TRUE(Eventually([&] { return impatient.Done(); }));
@@ -118,7 +126,7 @@ TEST_F(Offers, WaitEndsWithItsPatienceOrItsSession) {
   EXPECT_EQ(impatient.Calls() + patient.Calls() + late.Calls(), 3);
 }
 
-TEST_F(Offers, ARetryTakesOverAndWaitsAreBounded) {
+TEST_P(Offers, ARetryTakesOverAndWaitsAreBounded) {
   Taken older = Take(1), newer = Take(1);
   EXPECT_EQ(older.reason(), ub::Reason::kSuperseded);
   UniqueFd fd = Memfd();
@@ -131,7 +139,7 @@ TEST_F(Offers, ARetryTakesOverAndWaitsAreBounded) {
   for (const Taken& taken : waiting) EXPECT_FALSE(taken.Done());
 }
 
-TEST_F(Offers, AFloodKeepsTheNewestAndLeaksNothing) {
+TEST_P(Offers, AFloodKeepsTheNewestAndLeaksNothing) {
   const size_t before = OpenFdCount();
   constexpr uint64_t kFlood = 5000;
   UniqueFd fd = Memfd();
@@ -147,7 +155,7 @@ TEST_F(Offers, AFloodKeepsTheNewestAndLeaksNothing) {
   EXPECT_TRUE(Alive());
 }
 
-TEST_F(Offers, OthersAreServedDuringAFlood) {
+TEST_P(Offers, OthersAreServedDuringAFlood) {
   std::atomic<bool> stop{false};
   std::thread flood([&] {
     UniqueFd fd = Memfd();
@@ -201,7 +209,10 @@ TEST(OfferFaults, ASessionSurvivesThem) {
   EXPECT_TRUE(Eventually([&] { return OpenFdCount() == before; }));
 }
 
-TEST_F(Offers, ADaemonWithoutDescriptorsLosesTheOfferOnly) {
+INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? std::string("Doorman") : std::string("Here"); });
+
+TEST_P(Offers, ADaemonWithoutDescriptorsLosesTheOfferOnly) {
   UniqueFd fd = Memfd();
   rlimit old = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -219,7 +230,7 @@ TEST_F(Offers, ADaemonWithoutDescriptorsLosesTheOfferOnly) {
   EXPECT_EQ(TakeNow(2).inode(), InodeOf(fd.get()));
 }
 
-TEST_F(Offers, AreReadWhileAGrantWaitsForItsReader) {
+TEST_P(Offers, AreReadWhileAGrantWaitsForItsReader) {
   // The grant is larger than what may be in flight: the watch is edge-triggered from here on.
   auto grant = daemon_.AcquireNow(client_.id(), 600);
   ASSERT_TRUE(grant.ok()) << grant.status();
@@ -235,7 +246,7 @@ TEST_F(Offers, AreReadWhileAGrantWaitsForItsReader) {
   EXPECT_EQ(TakeNow(1).inode(), InodeOf(fd.get()));
 }
 
-TEST_F(Offers, QueueGrantArrivesAndCountsAsInFlight) {
+TEST_P(Offers, QueueGrantArrivesAndCountsAsInFlight) {
   auto frame = ub::wire::NewFrame<ub::wire::QueueGrant>();
   frame.queue = 3;
   UniqueFd memory = Memfd(), event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -251,7 +262,7 @@ TEST_F(Offers, QueueGrantArrivesAndCountsAsInFlight) {
   EXPECT_TRUE(Eventually([&] { return session_->fds_in_flight() == 0; }));
 }
 
-TEST_F(Offers, QueueGrantsOfAClientThatDoesNotReadAreRefused) {
+TEST_P(Offers, QueueGrantsOfAClientThatDoesNotReadAreRefused) {
   auto frame = ub::wire::NewFrame<ub::wire::QueueGrant>();
   const size_t before = OpenFdCount();
   absl::Status last;

@@ -136,6 +136,21 @@ TEST_F(RpcConnectionsTest, SilentConnectionStaysAndSpeakingOneGoes) {
   EXPECT_TRUE(Lookup(served.Number(1)).has_value());
 }
 
+TEST_F(RpcConnectionsTest, FirstCallBehindAFloodOfOthersIsNotSilence) {
+  Start({.handshake_timeout = absl::Milliseconds(100)});
+  UniqueFd flood = Connect(), waiting = Connect();
+  const int flood_number = served.Number(0);
+  ASSERT_GE(served.Number(1), 0);
+  // Calls come in all the time: several times the timeout passes, and the one that has had no turn is kept.
+  const absl::Time end = absl::Now() + absl::Milliseconds(400);
+  while (absl::Now() < end) {
+    ASSERT_TRUE(Lookup(flood_number).has_value());
+    ASSERT_FALSE(HungUp(waiting.get(), absl::Milliseconds(10)));
+  }
+  // Not for ever: whoever never speaks goes.
+  EXPECT_TRUE(HungUp(waiting.get(), absl::Seconds(10)));
+}
+
 TEST_F(RpcConnectionsTest, OneUserTakesAllConnections) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become other users";
   Start({.max_connections_per_uid = 3});

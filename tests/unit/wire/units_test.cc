@@ -1,8 +1,11 @@
 #include "proto/wire/units.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 #include <type_traits>
 
 #include "proto/wire/runtime_dir.h"
@@ -55,6 +58,39 @@ TEST(RuntimeDirTest, GivenOneWinsThenTheEnvironment) {
   EXPECT_NE(RuntimeDir(""), "relative") << "a relative one would differ for daemon and client";
   ::unsetenv("UB_RUNTIME_DIR");
   EXPECT_EQ(RuntimeDir("") == "/run/ubd", ::geteuid() == 0);
+}
+
+// A directory of its own with a socket in it where a daemon's would be.
+class FakeRuntimeDir {
+ public:
+  explicit FakeRuntimeDir(bool with_socket) {
+    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+    if (with_socket && ::mknod(socket_path().c_str(), S_IFSOCK | 0600, 0) != 0) std::abort();
+  }
+  ~FakeRuntimeDir() {
+    ::unlink(socket_path().c_str());
+    ::rmdir(path_.c_str());
+  }
+  FakeRuntimeDir(const FakeRuntimeDir&) = delete;
+  FakeRuntimeDir& operator=(const FakeRuntimeDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string socket_path() const { return path_ + "/" + std::string(kRpcSocketName); }
+  std::string path_ = "/tmp/ubd-test-XXXXXX";
+};
+
+TEST(RuntimeDirTest, ClientsOfNobodysDaemonFindTheSystems) {
+  const std::string own = RuntimeDir("");
+  struct stat info = {};
+  if (::stat((own + "/ubd.sock").c_str(), &info) == 0) GTEST_SKIP() << "this user has a daemon in " << own;
+  FakeRuntimeDir system(true), empty(false);
+  EXPECT_EQ(ClientRuntimeDir("", system.path()), system.path());
+  EXPECT_EQ(ClientRuntimeDir("", empty.path()), own) << "with no daemon anywhere, the user's own is named";
+  EXPECT_EQ(ClientRuntimeDir("/given", system.path()), "/given");
+  ::setenv("UB_RUNTIME_DIR", empty.path().c_str(), 1);
+  EXPECT_EQ(ClientRuntimeDir("", system.path()), empty.path()) << "what was asked for is not replaced";
+  ::unsetenv("UB_RUNTIME_DIR");
 }
 
 }  // namespace
