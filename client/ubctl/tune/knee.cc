@@ -55,7 +55,7 @@ Advice AdviseDepth(const std::vector<CurvePoint>& curve, uint64_t default_depth)
   const CurvePoint* at_knee = Find(curve, *knee);
   const CurvePoint* at_default = Find(curve, default_depth);
   advice.gain_over_default = Gain(at_knee, at_default);
-  if (*knee > default_depth && advice.gain_over_default.value_or(0) >= kWorthAChange) {
+  if (*knee > default_depth && advice.gain_over_default.value_or(0) >= kWorthDeeper) {
     advice.recommended = *knee;
     advice.text = absl::StrFormat("open queues of depth %d: it pays here, %.0f%% over the default of %d%s", *knee,
                                   *advice.gain_over_default * 100, default_depth, Latency(at_knee, at_default));
@@ -64,7 +64,7 @@ Advice AdviseDepth(const std::vector<CurvePoint>& curve, uint64_t default_depth)
   advice.nothing_gained = true;
   if (*knee > default_depth) {
     advice.text = absl::StrFormat("keep the default of %d: deeper gains less than %.0f%%, and latency grows%s",
-                                  default_depth, kWorthAChange * 100, Latency(at_default, at_knee));
+                                  default_depth, kWorthDeeper * 100, Latency(at_default, at_knee));
   } else {
     advice.text = absl::StrFormat(
         "keep the default of %d: a deeper queue gains nothing here. %d in flight reach nearly all the throughput "

@@ -19,6 +19,8 @@ struct CurvePoint {
 inline constexpr double kNearTheTop = 0.95;
 // By the rule of this project's A/B: what gains less is not worth a change.
 inline constexpr double kWorthAChange = 0.10;
+// A deeper queue doubles latency at every step, so it must pay as much as the same rule wants for adopting anything.
+inline constexpr double kWorthDeeper = 0.30;
 inline constexpr uint32_t kDefaultDepth = 128;
 inline constexpr uint32_t kDeepestQueue = 1024;
 
@@ -35,7 +37,7 @@ struct Advice {
 };
 
 // A default deeper than the knee costs nothing as a ring, so it stays unless deeper pays: settings beyond
-// `default_depth` are advised only where they gain kWorthAChange.
+// `default_depth` are advised only where they gain kWorthDeeper.
 Advice AdviseDepth(const std::vector<CurvePoint>& curve, uint64_t default_depth);
 // The knee of the chunk size, if it is worth leaving `default_chunk`.
 Advice AdviseChunk(const std::vector<CurvePoint>& curve, uint64_t default_chunk);

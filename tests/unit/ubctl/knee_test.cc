@@ -36,7 +36,7 @@ TEST(Depth, DeeperIsAdvisedOnlyWhereItPays) {
   EXPECT_EQ(pays.recommended, 512U);
   EXPECT_FALSE(pays.nothing_gained);
   EXPECT_DOUBLE_EQ(*pays.gain_over_default, 3.0);
-  std::vector<CurvePoint> slightly = {{64, 80, 1}, {128, 93, 2}, {256, 100, 4}};
+  std::vector<CurvePoint> slightly = {{64, 80, 1}, {128, 80, 2}, {256, 100, 4}};
   Advice little = AdviseDepth(slightly, kDefaultDepth);
   EXPECT_EQ(little.recommended, kDefaultDepth) << little.text;
   EXPECT_TRUE(little.nothing_gained);
