@@ -210,7 +210,7 @@ TEST(OfferFaults, ASessionSurvivesThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? std::string("Doorman") : std::string("Here"); });
+                         [](const auto& which) { return which.param ? std::string("Doorman") : std::string("Here"); });
 
 TEST_P(Offers, ADaemonWithoutDescriptorsLosesTheOfferOnly) {
   UniqueFd fd = Memfd();
