@@ -209,14 +209,8 @@ TEST(OfferFaults, ASessionSurvivesThem) {
   EXPECT_TRUE(Eventually([&] { return OpenFdCount() == before; }));
 }
 
-<<<<<<< HEAD
-std::string ReceiverName(const ::testing::TestParamInfo<bool>& receiver) { return receiver.param ? "Doorman" : "Here"; }
-
-INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(), ReceiverName);
-=======
 INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(),
                          [](const auto& which) { return which.param ? std::string("Doorman") : std::string("Here"); });
->>>>>>> w-session
 
 TEST_P(Offers, ADaemonWithoutDescriptorsLosesTheOfferOnly) {
   UniqueFd fd = Memfd();
