@@ -70,7 +70,7 @@ class KernelRing : public FileRing {
 
   void Cancel(uint64_t tag) override {
     if (cancels_ == depth_) {
-      cancels_waiting_.push_back(tag);
+      if (std::count(cancels_waiting_.begin(), cancels_waiting_.end(), tag) == 0) cancels_waiting_.push_back(tag);
     } else {
       PostCancel(tag);
     }
@@ -96,6 +96,8 @@ class KernelRing : public FileRing {
       } else {
         if (count == out.size()) break;
         out[count++] = {cqe->user_data, cqe->res};
+        // The tag may be another piece's soon, and that one is nobody's to cancel.
+        if (!cancels_waiting_.empty()) std::erase(cancels_waiting_, cqe->user_data);
       }
       ++seen;
     }

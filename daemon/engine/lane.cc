@@ -104,6 +104,7 @@ void Lane::Run() {
     if (quit_) return;
     const uint64_t now = MonoNs();
     bool busy = Poll(now);
+    if (!dispatcher_.touched().empty()) Settle(now);  // what is answered at once does not wait for the devices
     busy |= dispatcher_.Round(now);
     if (!no_room_.empty()) busy |= LookForRoom(now);
     in_flight_.store(dispatcher_.in_flight(), std::memory_order_relaxed);

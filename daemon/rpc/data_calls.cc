@@ -83,7 +83,7 @@ void DataCalls::Refused(const OpenFileCall& call, const absl::Status& why) {
   Engine::OpenedFile untrusted;
   untrusted.facts.file_system = *file_system;
   untrusted.facts.why_not = ub::wire::PathReason::kFsNotTrusted;
-  call->Reply(ToProto(untrusted));
+  call->Reply(ToProto(untrusted, context_.deps.engine.Paths().policy));
 }
 
 void DataCalls::Refused(const RegisterCall& call, const absl::Status& why) {

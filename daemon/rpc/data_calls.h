@@ -36,8 +36,8 @@ class DataCalls {
   void RegisterMemory(const RegisterCall& call);
 
   // The offer could not be taken.
-  static void Refused(const OpenFileCall& call, const absl::Status& why);
-  static void Refused(const RegisterCall& call, const absl::Status& why);
+  void Refused(const OpenFileCall& call, const absl::Status& why);
+  void Refused(const RegisterCall& call, const absl::Status& why);
   // Takes the offer, then runs `work` with it on a worker; fails the call where that cannot be.
   template <class Call, class Work>
   void WithOffer(const Call& call, Session& session, uint64_t offer, Work work);

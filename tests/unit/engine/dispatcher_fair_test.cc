@@ -29,6 +29,22 @@ TEST(Fair, ASmallReadPassesALargeOne) {
   EXPECT_EQ(rig.Only(b).user_data, 2U);
 }
 
+TEST(Fair, LessIsAheadWhileSeveralShareADevice) {
+  EngineOptions options = DispatcherRig::SmallOptions();
+  options.chunk = ub::MiB(1);
+  DispatcherRig rig(options, 128, 32);
+  Tenant a = rig.Open(kAlice, 24), b = rig.Open(kBob);
+  rig.Submit(a, a.Read(1, 24 * kBlock.count()));
+  EXPECT_EQ(rig.ring.posted().size(), 32U) << "in MiB: alone";
+  rig.Submit(b, b.Read(1, 4096));
+  for (int i = 0; i < 40; ++i) {
+    rig.ring.End();
+    rig.Run({&a, &b});
+  }
+  EXPECT_TRUE(b.client->Poll());
+  EXPECT_LE(rig.ring.posted().size(), 4U);
+}
+
 TEST(Fair, TwoUidsGetTheSameBytes) {
   EngineOptions options = DispatcherRig::SmallOptions();
   options.max_in_flight_per_session = 64;

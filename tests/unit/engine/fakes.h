@@ -65,7 +65,7 @@ class FakeRing : public FileRing {
       results_.pop_front();
     }
     uint64_t none = 0;
-    if (results_.empty()) static_cast<void>(!read(event_.get(), &none, sizeof(none)));
+    if (count != 0 && results_.empty()) static_cast<void>(!read(event_.get(), &none, sizeof(none)));
     return count;
   }
   int fd() const override { return event_.get(); }

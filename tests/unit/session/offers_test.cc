@@ -209,8 +209,9 @@ TEST(OfferFaults, ASessionSurvivesThem) {
   EXPECT_TRUE(Eventually([&] { return OpenFdCount() == before; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? std::string("Doorman") : std::string("Here"); });
+std::string ReceiverName(const ::testing::TestParamInfo<bool>& receiver) { return receiver.param ? "Doorman" : "Here"; }
+
+INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(), ReceiverName);
 
 TEST_P(Offers, ADaemonWithoutDescriptorsLosesTheOfferOnly) {
   UniqueFd fd = Memfd();
