@@ -67,7 +67,10 @@ absl::Status EngineImpl::RegisterRings() {
   watched_.push_back(std::make_unique<WatchedRing>(slow_->ring()));
   for (const auto& ring : watched_) {
     absl::Status registered = shared_->memory.RegisterWith(ring.get());
-    if (!registered.ok()) return registered;
+    if (!registered.ok()) {
+      shared_->memory.Stop();  // it must not ask rings that are about to go
+      return registered;
+    }
   }
   return absl::OkStatus();
 }
