@@ -1,6 +1,7 @@
 #include "ub/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <utility>
@@ -49,6 +50,9 @@ absl::StatusOr<File> File::FromDescriptor(Client& client, int fd, absl::Duration
     if ((flags & O_APPEND) != 0) return Appends();
     facts->readable = (flags & O_ACCMODE) != O_WRONLY;
     facts->writable = (flags & O_ACCMODE) != O_RDONLY;
+    // The daemon may not have had the file at all.
+    struct stat info = {};
+    if (::fstat(own.get(), &info) == 0) facts->size = Bytes(static_cast<uint64_t>(info.st_size));
   }
   return File(std::make_shared<FileImpl>(*host, *std::move(facts), std::move(own)));
 }
