@@ -69,9 +69,9 @@ struct LaneRig {
   FlatMemory memory;
   EngineShared shared;
   FakeRing* ring = nullptr;
-  CopyLane copy;
-  std::shared_ptr<Lane> lane;
   std::atomic<int> gone = 0;
+  std::shared_ptr<Lane> lane;
+  CopyLane copy;  // ends first: it may still be ringing the lane whose last result it brought
 };
 
 }  // namespace ubd
