@@ -78,6 +78,7 @@ class Offers : public ::testing::TestWithParam<bool> {
     client_ = std::move(*joined);
     session_ = daemon_.Find(client_);
     ASSERT_NE(session_, nullptr);
+    ASSERT_TRUE(Eventually([&] { return session_->fds_in_flight() == 0; })) << "its page is taken";
   }
   int lifeline() const { return client_.lifeline.get(); }
   Taken Take(uint64_t number, absl::Duration patience = absl::Seconds(30)) {
