@@ -20,6 +20,9 @@ std::optional<uint64_t> NumberAt(std::string_view text) {
   return value;
 }
 
+// Two paths and some options, with each byte escaped.
+constexpr size_t kLongestLine = size_t{64} << 10;
+
 // Takes the next word off the front of `text`.
 std::string_view NextWord(std::string_view& text) {
   size_t end = text.find(' ');
@@ -73,7 +76,7 @@ std::optional<std::string> MountTable::TypeIn(const std::string& table, uint64_t
   if (!fd.valid()) return std::nullopt;
   std::array<char, 16384> buffer;
   std::string pending;  // the start of a line whose end has not come yet
-  for (size_t total = 0; total < kMostBytes;) {
+  for (size_t total = 0; total < kMostBytes && pending.size() < kLongestLine;) {
     ssize_t got = ReadSome(fd.get(), buffer.data(), buffer.size());
     if (got <= 0) break;
     total += static_cast<size_t>(got);

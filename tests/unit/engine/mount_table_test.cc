@@ -59,9 +59,16 @@ TEST_F(MadeTable, FindsALineAcrossReads) {
   EXPECT_EQ(table_.FileSystemOf(5, 0), "xfs");
 }
 
-TEST_F(MadeTable, GivesUpOnATableWithoutEnd) {
-  std::string filler(MountTable::kMostBytes + 20000, 'x');
-  folder_.Write("proc/self/mountinfo", absl::StrCat(filler, "\n40 1 0:5 / / rw - xfs /dev/vdb rw\n"));
+TEST_F(MadeTable, GivesUpOnATableOrALineWithoutEnd) {
+  const std::string wanted = "40 1 0:5 / / rw - xfs /dev/vdb rw\n";
+  const std::string line = absl::StrCat("41 1 0:5 / /", std::string(1000, 'x'), " rw - tmpfs tmpfs rw\n");
+  std::string table;
+  while (table.size() < MountTable::kMostBytes / 2) table += line;
+  folder_.Write("proc/self/mountinfo", table + wanted);
+  EXPECT_EQ(table_.FileSystemOf(5, 0), "xfs");
+  folder_.Write("proc/self/mountinfo", table + table + line + wanted);
+  EXPECT_EQ(table_.FileSystemOf(5, 0), std::nullopt);
+  folder_.Write("proc/self/mountinfo", std::string(200000, 'x') + "\n" + wanted);
   EXPECT_EQ(table_.FileSystemOf(5, 0), std::nullopt);
 }
 
