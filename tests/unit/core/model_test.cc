@@ -158,8 +158,7 @@ class Model : public Truth {
   }
 
   absl::StatusOr<RangePin> TryFly(SessionId session, const Grant& grant, Access needed, Bytes offset, Bytes length) {
-    auto generation = static_cast<uint32_t>(grant.generation.value());
-    return rig_.broker->PinRange({session, grant.lease, generation, offset, length, needed});
+    return rig_.broker->PinRange(RangeOf(session, grant, offset, length, needed));
   }
 
   void Fly(SessionId session, const Grant& grant, Access needed) {

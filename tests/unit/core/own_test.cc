@@ -24,8 +24,7 @@ struct OwnRig : Rig {
   }
   absl::StatusOr<RangePin> PinRange(SessionId session, const Grant& grant, Bytes offset, Bytes length,
                                     Access needed = Access::kReadWrite) {
-    return broker->PinRange(
-        {session, grant.lease, static_cast<uint32_t>(grant.generation.value()), offset, length, needed});
+    return broker->PinRange(RangeOf(session, grant, offset, length, needed));
   }
 };
 

@@ -79,6 +79,18 @@ Grant Rig::ShareWith(SessionId owner, const Grant& grant, SessionId other, Uid u
   return *attached;
 }
 
+RangeRequest RangeOf(SessionId session, const Grant& grant, Bytes offset, Bytes length, Access needed) {
+  return {session, grant.lease, static_cast<uint32_t>(grant.generation.value()), offset, length, needed};
+}
+
+RangePin Rig::PinAll(SessionId session, const Grant& grant, Access needed) {
+  const Bytes all = grant.block_bytes * grant.blocks.size();
+  absl::StatusOr<RangePin> pin = broker->PinRange(RangeOf(session, grant, Bytes(), all, needed));
+  EXPECT_EQ(pin.status(), absl::OkStatus());
+  Check();
+  return pin.ok() ? *std::move(pin) : RangePin();
+}
+
 int Rig::Reclaim() {
   int freed = memory.Finish(*broker);
   Check();

@@ -54,6 +54,8 @@ struct Rig {
   void Release(SessionId session, const Grant& grant);
   // Shared by `owner` and attached by `other`; must succeed.
   Grant ShareWith(SessionId owner, const Grant& grant, SessionId other, Uid uid, Access access = Access::kReadOnly);
+  // A transfer of the whole lease; must succeed.
+  RangePin PinAll(SessionId session, const Grant& grant, Access needed = Access::kReadWrite);
   // Ends all reuse tests.
   int Reclaim();
   void Pass(absl::Duration time);
@@ -70,6 +72,10 @@ struct Rig {
   uint64_t next_request = 1000;
   uint8_t next_random = 1;
 };
+
+// What a transfer of a part of a lease asks for.
+RangeRequest RangeOf(SessionId session, const Grant& grant, Bytes offset, Bytes length,
+                     Access needed = Access::kReadWrite);
 
 std::vector<PoolSpec> OnePool(uint32_t blocks, Isolation isolation = Isolation::kPerUid);
 

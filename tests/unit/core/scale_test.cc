@@ -48,12 +48,11 @@ int64_t CostOfATransfer(uint32_t sessions) {
   }
   SessionId alice = rig.Open(kAlice);
   Grant grant = rig.Take(alice, {.cacheable = true});
-  auto generation = static_cast<uint32_t>(grant.generation.value());
   std::vector<int64_t> costs;
   for (int i = 0; i < 501; ++i) {
     auto start = std::chrono::steady_clock::now();
     for (int times = 0; times < 20; ++times) {
-      EXPECT_TRUE(rig.broker->PinRange({alice, grant.lease, generation, Bytes(), kBlock, Access::kReadWrite})->valid());
+      EXPECT_TRUE(rig.broker->PinRange(RangeOf(alice, grant, Bytes(), kBlock))->valid());
     }
     costs.push_back((std::chrono::steady_clock::now() - start).count() / 20);
   }

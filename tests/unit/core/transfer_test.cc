@@ -8,19 +8,6 @@ namespace {
 using absl::StatusCode;
 using ub::Reason;
 
-RangeRequest RangeOf(SessionId session, const Grant& grant, Bytes offset, Bytes length,
-                     Access needed = Access::kReadWrite) {
-  return {session, grant.lease, static_cast<uint32_t>(grant.generation.value()), offset, length, needed};
-}
-
-RangePin PinAll(Rig& rig, SessionId session, const Grant& grant, Access needed = Access::kReadWrite) {
-  Bytes all = grant.block_bytes * grant.blocks.size();
-  absl::StatusOr<RangePin> pin = rig.broker->PinRange(RangeOf(session, grant, Bytes(), all, needed));
-  EXPECT_EQ(pin.status(), absl::OkStatus());
-  rig.Check();
-  return pin.ok() ? *std::move(pin) : RangePin();
-}
-
 std::vector<uint64_t> InFlight(const Rig& rig) {
   std::vector<uint64_t> counts;
   for (const BlockListing& block : rig.broker->Blocks(kAdmin)) counts.push_back(block.in_flight);
@@ -152,14 +139,14 @@ TEST(Transfer, PinsMoveAndEndOnce) {
   SessionId alice = rig.Open(kAlice);
   Grant first = rig.Take(alice);
   Grant second = rig.Take(alice);
-  RangePin pin = PinAll(rig, alice, first);
+  RangePin pin = rig.PinAll(alice, first);
   RangePin moved = std::move(pin);
   EXPECT_FALSE(pin.valid());  // NOLINT(bugprone-use-after-move)
   RangePin& same = moved;
   moved = std::move(same);
   EXPECT_TRUE(moved.valid());
   EXPECT_EQ(InFlight(rig), (std::vector<uint64_t>{1, 0}));
-  moved = PinAll(rig, alice, second);
+  moved = rig.PinAll(alice, second);
   EXPECT_EQ(InFlight(rig), (std::vector<uint64_t>{0, 1}));
   moved = RangePin();
   EXPECT_EQ(InFlight(rig), (std::vector<uint64_t>{0, 0}));
@@ -181,8 +168,8 @@ TEST_P(TransferEnd, BlocksDrainUntilTheLastCompletion) {
   SessionId alice = rig.Open(kAlice);
   SessionId other = rig.Open(kAlice);
   Grant grant = rig.Take(alice, {.blocks = 2, .ttl = absl::Seconds(1)});
-  RangePin first = PinAll(rig, alice, grant);
-  RangePin second = PinAll(rig, alice, grant);
+  RangePin first = rig.PinAll(alice, grant);
+  RangePin second = rig.PinAll(alice, grant);
   GetParam().end(rig, alice, grant.lease);
   rig.Check();
   EXPECT_EQ(rig.broker->PinRange(RangeOf(alice, grant, Bytes(), Bytes(1))).status().code(), StatusCode::kNotFound);
@@ -220,7 +207,7 @@ TEST(Transfer, DescriptorsBeingSentAndTransfersHoldTheLeaseTogether) {
   Rig rig(1);
   SessionId alice = rig.Open(kAlice);
   Grant grant = rig.Take(alice);
-  RangePin range = PinAll(rig, alice, grant);
+  RangePin range = rig.PinAll(alice, grant);
   absl::StatusOr<LeasePin> whole = rig.broker->Pin(alice, grant.lease, Access::kReadWrite);
   rig.Release(alice, grant);
   range = RangePin();
@@ -237,7 +224,7 @@ TEST(Transfer, ShareHoldersTransferOutlivesItsShare) {
     SessionId friend_ = rig.Open(kAlice);
     Grant grant = rig.Take(alice);
     Grant shared = rig.ShareWith(alice, grant, friend_, kAlice, Access::kReadWrite);
-    RangePin pin = PinAll(rig, friend_, shared);
+    RangePin pin = rig.PinAll(friend_, shared);
     if (dies) {
       rig.broker->CloseSession(friend_, SessionEnd::kDied);
     } else {
@@ -252,86 +239,6 @@ TEST(Transfer, ShareHoldersTransferOutlivesItsShare) {
     ASSERT_EQ(rig.memory.pending().size(), 1u);
     EXPECT_EQ(rig.memory.pending()[0].order.must_be_fresh, dies);
   }
-}
-
-// --- recall
-
-// One block, idle in alice's cache with a transfer in flight, and bob who wants it.
-struct IdleAndBusy {
-  IdleAndBusy() {
-    grant = rig.Take(alice, {.cacheable = true});
-    EXPECT_TRUE(rig.words.ClientIdle(alice, *grant.word, grant.generation));
-    pin = PinAll(rig, alice, grant);
-  }
-  Rig rig{1};
-  SessionId alice = rig.Open(kAlice);
-  SessionId bob = rig.Open(kBob);
-  Grant grant;
-  RangePin pin;
-};
-
-TEST(Transfer, PinnedLeaseIsNotRecalledWhateverItsWordSays) {
-  IdleAndBusy its;
-  EXPECT_EQ(its.rig.LeaseOf(its.grant.lease)->state, "held") << "not cached: it is in use";
-  EXPECT_EQ(its.rig.Pool().cached, 0u);
-  AnswerPtr waits = its.rig.Acquire(its.bob, {.wait = absl::Seconds(10)});
-  EXPECT_EQ(its.rig.LeaseOf(its.grant.lease)->state, "held");
-  EXPECT_TRUE(its.rig.broker->PinRange(RangeOf(its.alice, its.grant, Bytes(), Bytes(1))).ok());
-  // Alone the last completion makes it idle, and then nobody looks at it but the Broker.
-  its.pin = RangePin();
-  EXPECT_FALSE(its.rig.LeaseOf(its.grant.lease).has_value());
-  EXPECT_EQ(its.rig.events.Count(EventKind::kRecalled, its.alice), 1);
-  EXPECT_FALSE(its.rig.words.ClientTakeBack(its.alice, *its.grant.word, its.grant.generation));
-  its.rig.Reclaim();
-  its.rig.Reclaim();
-  EXPECT_TRUE(waits->granted());
-}
-
-TEST(Transfer, LeaseThatItsClientTookBackMeanwhileStays) {
-  IdleAndBusy its;
-  AnswerPtr waits = its.rig.Acquire(its.bob, {.wait = absl::Seconds(10)});
-  EXPECT_TRUE(its.rig.words.ClientTakeBack(its.alice, *its.grant.word, its.grant.generation));
-  its.pin = RangePin();
-  EXPECT_TRUE(its.rig.LeaseOf(its.grant.lease).has_value());
-  EXPECT_EQ(waits->calls, 0);
-}
-
-TEST(Transfer, LeaseIsKeptWhenNobodyWantsItAnyMore) {
-  IdleAndBusy its;
-  AnswerPtr waits = its.rig.Acquire(its.bob, {.wait = absl::Seconds(10)});
-  its.rig.Pass(absl::Seconds(10));
-  EXPECT_EQ(waits->reason(), Reason::kWaitTimeout);
-  its.pin = RangePin();
-  EXPECT_EQ(its.rig.LeaseOf(its.grant.lease)->state, "cached");
-}
-
-TEST(Transfer, DrainRecallsItAfterTheLastTransfer) {
-  IdleAndBusy its;
-  EXPECT_EQ(its.rig.broker->SetDrain(true), 1u);
-  EXPECT_EQ(its.rig.LeaseOf(its.grant.lease)->state, "held");
-  its.pin = RangePin();
-  EXPECT_EQ(its.rig.broker->Totals().leases, 0u);
-}
-
-TEST(Transfer, QuotaIsNotMadeRoomInByRecallingWhatIsInUse) {
-  BrokerLimits limits;
-  limits.default_per_uid = kBlock;
-  Rig rig(2, limits);
-  SessionId alice = rig.Open(kAlice);
-  Grant grant = rig.Take(alice, {.cacheable = true});
-  rig.words.ClientIdle(alice, *grant.word, grant.generation);
-  RangePin pin = PinAll(rig, alice, grant);
-  EXPECT_EQ(rig.Acquire(alice)->reason(), Reason::kQuotaExceeded);
-  EXPECT_TRUE(rig.LeaseOf(grant.lease).has_value());
-  pin = RangePin();
-  EXPECT_TRUE(rig.LeaseOf(grant.lease).has_value()) << "nobody waits: no pressure";
-  EXPECT_TRUE(rig.Acquire(alice)->granted());
-  EXPECT_FALSE(rig.LeaseOf(grant.lease).has_value());
-}
-
-TEST(Transfer, LeaseInUseIsNotCountedAsOnItsWay) {
-  IdleAndBusy its;
-  EXPECT_EQ(its.rig.Acquire(its.bob)->reason(), Reason::kPoolEmpty);
 }
 
 }  // namespace
