@@ -26,7 +26,7 @@ bool Until(Condition condition) {
 }
 
 struct LaneRig {
-  explicit LaneRig(EngineOptions options = DispatcherRig::SmallOptions(), uint32_t blocks = 4)
+  explicit LaneRig(const EngineOptions& options = DispatcherRig::SmallOptions(), uint32_t blocks = 4)
       : core(blocks), memory(blocks, kBlock), shared(options, memory) {
     shared.broker = core.broker.get();
     shared.queue_gone = [this](const ServedQueue&) { ++gone; };
