@@ -70,7 +70,7 @@ class KernelRing : public FileRing {
 
   void Cancel(uint64_t tag) override {
     if (cancels_ == depth_) {
-      cancels_waiting_.push_back(tag);
+      if (std::count(cancels_waiting_.begin(), cancels_waiting_.end(), tag) == 0) cancels_waiting_.push_back(tag);
     } else {
       PostCancel(tag);
     }
@@ -87,10 +87,24 @@ class KernelRing : public FileRing {
   }
 
   size_t Reap(absl::Span<FileResult> out) override {
-    size_t count = Collect(out);
-    if (count == 0 && KernelHoldsBack()) {
-      ::io_uring_get_events(&ring_);
-      count = Collect(out);
+    size_t count = 0;
+    unsigned seen = 0, head = 0;
+    io_uring_cqe* cqe = nullptr;
+    io_uring_for_each_cqe(&ring_, head, cqe) {
+      if (cqe->user_data == kCancelTag) {
+        --cancels_;
+      } else {
+        if (count == out.size()) break;
+        out[count++] = {cqe->user_data, cqe->res};
+        // The tag may be another piece's soon, and that one is nobody's to cancel.
+        if (!cancels_waiting_.empty()) std::erase(cancels_waiting_, cqe->user_data);
+      }
+      ++seen;
+    }
+    ::io_uring_cq_advance(&ring_, seen);
+    in_flight_ -= static_cast<uint32_t>(count);
+    for (; !cancels_waiting_.empty() && cancels_ < depth_; cancels_waiting_.pop_front()) {
+      PostCancel(cancels_waiting_.front());
     }
     return count;
   }
@@ -101,31 +115,6 @@ class KernelRing : public FileRing {
     ::io_uring_prep_cancel64(sqe, tag, 0);
     ::io_uring_sqe_set_data64(sqe, kCancelTag);
     ++cancels_;
-  }
-
-  bool KernelHoldsBack() const {
-    return (__atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
-  }
-
-  size_t Collect(absl::Span<FileResult> out) {
-    size_t count = 0;
-    unsigned seen = 0, head = 0;
-    io_uring_cqe* cqe = nullptr;
-    io_uring_for_each_cqe(&ring_, head, cqe) {
-      if (cqe->user_data == kCancelTag) {
-        --cancels_;
-      } else {
-        if (count == out.size()) break;
-        out[count++] = {cqe->user_data, cqe->res};
-      }
-      ++seen;
-    }
-    ::io_uring_cq_advance(&ring_, seen);
-    in_flight_ -= static_cast<uint32_t>(count);
-    for (; !cancels_waiting_.empty() && cancels_ < depth_; cancels_waiting_.pop_front()) {
-      PostCancel(cancels_waiting_.front());
-    }
-    return count;
   }
 
   // The kernel has no memory to begin even one request, and tells nobody when it has some again.

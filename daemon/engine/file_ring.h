@@ -60,8 +60,7 @@ class FileRing : public Registrar {
   // One system call for all that was posted; none if nothing was. What the kernel does not take now (it is short of
   // memory) goes with the next Submit, and fd() is sure to become readable before that.
   virtual void Submit() = 0;
-  // What is complete now, until nothing is left or `out` is full. No system call, but one where the kernel has
-  // something and waits for the thread to come and get it.
+  // What is complete now, until nothing is left or `out` is full. No system call.
   virtual size_t Reap(absl::Span<FileResult> out) = 0;
   // Readable when something can be reaped. The kernel may end a wait for it with EINTR: reap then too.
   virtual int fd() const = 0;

@@ -1,8 +1,9 @@
 // Is the ring itself the limit? Reads of one file by the ring alone beside fio with the same settings (io_uring, fixed
 // buffers, O_DIRECT), in turn: 1 MiB in order at depth 16, 4 KiB at random at depth 64. Prints each pair, and the
 // medians of the ratios of throughput and of CPU time per byte. Judges nothing: figures are the machine's.
-//   file_ring_bench [--file FILE] [--pairs N] [--seconds S]
-// Without FILE it makes one of 512 MiB under $TMPDIR (else /tmp) and removes it.
+//   file_ring_bench [--file FILE] [--pairs N] [--seconds S] [--spin US]
+// The ring's thread looks for results for US microseconds (0) before it sleeps. Without FILE it makes one of 512 MiB
+// under $TMPDIR (else /tmp) and removes it.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -77,9 +78,17 @@ class Offsets {
   std::exit(1);
 }
 
-Figure RunRing(const Load& load, const std::string& path, uint64_t file_bytes, double seconds) {
-  ub::UniqueFd file(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-  if (!file.valid()) Die("cannot open " + path);
+// What to run, and how.
+struct Run {
+  std::string path;
+  uint64_t file_bytes = 0;
+  double seconds = 2;
+  double spin_s = 0;
+};
+
+Figure RunRing(const Load& load, const Run& run) {
+  ub::UniqueFd file(::open(run.path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  if (!file.valid()) Die("cannot open " + run.path);
   auto ring = ubd::FileRing::Create({.depth = load.depth, .slots = 1, .registration = ubd::Demand::kRequired});
   if (!ring.ok()) Die(ring.status().ToString());
   const size_t bytes = size_t{load.piece} * load.depth;
@@ -87,19 +96,24 @@ Figure RunRing(const Load& load, const std::string& path, uint64_t file_bytes, d
   if (memory == MAP_FAILED) Die("no memory");
   if (absl::Status bad = (*ring)->Register(0, memory, ub::Bytes(bytes)); !bad.ok()) Die(bad.ToString());
 
-  Offsets offsets(load, file_bytes);
+  Offsets offsets(load, run.file_bytes);
   auto post = [&](uint64_t place) {
     (*ring)->Post({FilePiece::Kind::kRead, file.get(), static_cast<char*>(memory) + place * load.piece, load.piece,
                    offsets.Next(), 0, place + 1});
   };
   std::vector<ubd::FileResult> results(load.depth);
-  const double cpu = CpuSeconds(), start = Now(), end = start + seconds;
+  const double cpu = CpuSeconds(), start = Now(), end = start + run.seconds;
   for (uint64_t place = 0; place < load.depth; ++place) post(place);
   uint64_t done = 0;
+  double idle_since = 0;
   for (bool going = true; (*ring)->in_flight() > 0;) {
     (*ring)->Submit();
     const size_t count = (*ring)->Reap(absl::MakeSpan(results));
-    if (count == 0) {
+    if (count > 0) {
+      idle_since = 0;
+    } else if (run.spin_s > 0 && idle_since == 0) {
+      idle_since = Now();
+    } else if (run.spin_s == 0 || Now() - idle_since > run.spin_s) {
       pollfd wanted = {(*ring)->fd(), POLLIN, 0};
       ::poll(&wanted, 1, -1);
       going = going && Now() < end;
@@ -125,13 +139,13 @@ double JsonNumber(const std::string& text, const std::string& key, size_t from =
   return std::strtod(text.c_str() + at + quoted.size(), nullptr);
 }
 
-Figure RunFio(const Load& load, const std::string& path, uint64_t file_bytes, double seconds) {
+Figure RunFio(const Load& load, const Run& run) {
   const std::string command =
-      absl::StrCat("exec fio --name=peer --filename='", path, "' --size=", file_bytes,
+      absl::StrCat("exec fio --name=peer --filename='", run.path, "' --size=", run.file_bytes,
                    " --readonly --rw=", load.random ? "randread --norandommap --randrepeat=0" : "read",
                    " --bs=", load.piece, " --iodepth=", load.depth,
                    " --ioengine=io_uring --fixedbufs --direct=1 --thread --invalidate=0 --time_based --runtime=",
-                   static_cast<int>(seconds * 1000), "ms --output-format=json");
+                   static_cast<int>(run.seconds * 1000), "ms --output-format=json");
   FILE* pipe = ::popen(command.c_str(), "re");
   if (pipe == nullptr) Die("cannot run fio");
   std::string text;
@@ -150,16 +164,16 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void Compare(const Load& load, const std::string& path, uint64_t file_bytes, int pairs, double seconds) {
+void Compare(const Load& load, const Run& run, int pairs) {
   std::printf("%s\n", load.name);
   std::vector<double> throughput, cpu;
-  RunRing(load, path, file_bytes, seconds / 4);  // warm-up
+  RunRing(load, run);  // warm-up
   for (int i = 0; i < pairs; ++i) {
     // Who comes first changes from pair to pair.
     std::optional<Figure> ring;
-    if (i % 2 == 0) ring = RunRing(load, path, file_bytes, seconds);
-    const Figure fio = RunFio(load, path, file_bytes, seconds);
-    if (!ring) ring = RunRing(load, path, file_bytes, seconds);
+    if (i % 2 == 0) ring = RunRing(load, run);
+    const Figure fio = RunFio(load, run);
+    if (!ring) ring = RunRing(load, run);
     throughput.push_back(ring->bytes_per_s / fio.bytes_per_s);
     cpu.push_back(ring->cpu_s_per_gb / fio.cpu_s_per_gb);
     std::printf("  ring %8.1f MB/s %7.4f CPU s/GB   fio %8.1f MB/s %7.4f CPU s/GB   ratios %.3f %.3f\n",
@@ -185,27 +199,28 @@ void MakeFile(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string path;
+  Run run;
   int pairs = 5;
-  double seconds = 2;
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--file") == 0) path = argv[i + 1];
+    if (std::strcmp(argv[i], "--file") == 0) run.path = argv[i + 1];
     if (std::strcmp(argv[i], "--pairs") == 0) pairs = std::max(std::atoi(argv[i + 1]), 1);
-    if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::max(std::atof(argv[i + 1]), 0.1);
+    if (std::strcmp(argv[i], "--seconds") == 0) run.seconds = std::max(std::atof(argv[i + 1]), 0.1);
+    if (std::strcmp(argv[i], "--spin") == 0) run.spin_s = std::max(std::atof(argv[i + 1]), 0.0) * 1e-6;
   }
   if (std::system("fio --version > /dev/null 2>&1") != 0) {
     std::puts("skipped: fio is not installed");
     return 77;
   }
-  const bool made = path.empty();
+  const bool made = run.path.empty();
   if (made) {
     const char* base = std::getenv("TMPDIR");
-    path = absl::StrCat(base == nullptr ? "/tmp" : base, "/ubd-file-ring-bench.", ::getpid());
-    MakeFile(path);
+    run.path = absl::StrCat(base == nullptr ? "/tmp" : base, "/ubd-file-ring-bench.", ::getpid());
+    MakeFile(run.path);
   }
   struct stat facts = {};
-  if (::stat(path.c_str(), &facts) != 0 || facts.st_size < 1 << 20) Die(path + " has no bytes to read");
-  for (const Load& load : kLoads) Compare(load, path, static_cast<uint64_t>(facts.st_size), pairs, seconds);
-  if (made) ::unlink(path.c_str());
+  if (::stat(run.path.c_str(), &facts) != 0 || facts.st_size < 1 << 20) Die(run.path + " has no bytes to read");
+  run.file_bytes = static_cast<uint64_t>(facts.st_size);
+  for (const Load& load : kLoads) Compare(load, run, pairs);
+  if (made) ::unlink(run.path.c_str());
   return 0;
 }

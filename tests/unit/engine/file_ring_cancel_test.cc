@@ -98,6 +98,30 @@ TEST_F(StuckRing, AFloodOfCancelsLosesNothing) {
   EXPECT_EQ(results[0].result, 8);
 }
 
+// A cancel that had to wait for room comes too late for its piece: it must not hit the next one with that tag.
+TEST_F(StuckRing, ALateCancelHitsNoPieceThatCameAfter) {
+  auto made = FileRing::Create({.depth = 2, .slots = 1});
+  ASSERT_TRUE(made.ok()) << made.status();
+  ring_ = *std::move(made);
+  ASSERT_EQ(::write(writer_.get(), "1234567812345678", 16), 16);
+  PostReads(2);
+  ring_->Submit();
+  for (uint64_t tag : {98, 99, 1}) ring_->Cancel(tag);
+  ring_->Submit();
+  FileResult result;
+  ASSERT_EQ(ring_->Reap({&result, 1}), 1U);
+  ASSERT_EQ(result.tag, 1U);
+  PostReads(1);
+  ASSERT_EQ(ring_->Reap({&result, 1}), 1U);
+  ASSERT_EQ(result.tag, 2U);
+  ring_->Submit();
+  EXPECT_EQ(ring_->Reap({&result, 1}), 0U);
+  ASSERT_EQ(::write(writer_.get(), "12345678", 8), 8);
+  std::vector<FileResult> results = Finish(*ring_, 1);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].result, 8);
+}
+
 // A fixed buffer goes from the table while a piece uses it: the caller does not wait, the piece keeps its pages.
 TEST_F(StuckRing, UnregisterDoesNotWaitForAStuckPiece) {
   ASSERT_TRUE(ring_->Register(0, memory_.data(), Bytes(4096)).ok());
