@@ -99,7 +99,8 @@ uint32_t Dispatcher::TakeFrom(ServedQueue& queue) {
   Touch(queue);
   queue.submitted.Add(taken);
   if (taken != 0) line_.Charge(session.uid, &queue, taken * FairShare<ServedQueue*>::kLeastCost);
-  if (place == ServedQueue::Place::kReady) return taken;
+  if (place == ServedQueue::Place::kReady && queue.ring.Waiting() != 0) return taken;
+  if (place == ServedQueue::Place::kReady) place = ServedQueue::Place::kPolled;
   line_.Remove(session.uid, &queue);
   queue.place = place;
   if (queue.ring.broken()[0] != '\0') {

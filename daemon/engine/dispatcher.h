@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,8 @@ class Dispatcher {
     std::vector<Flight*> again;    // to be posted once more; counted as in flight
     uint32_t pieces = 0;           // with the device
     uint64_t bytes = 0;
+    std::optional<Uid> last_uid;  // whose piece was posted last
+    uint64_t shared_until = 0;    // several uids take turns, or did so lately
   };
 
   // --- dispatcher.cc: taking

@@ -10,9 +10,11 @@ namespace {
 using ub::wire::Op;
 using ub::wire::Path;
 
-// What a ring has at most on its way, so that a tenant that comes anew does not wait for the whole depth in large
-// pieces. More than any device needs to be busy.
+// What a ring has at most on its way: more than any device needs to be busy. A tenant that comes waits for what is
+// ahead of it, so there is less of it while there are several.
 constexpr uint64_t kMostBytesAhead = uint64_t{32} << 20;
+constexpr uint64_t kMostBytesAheadShared = uint64_t{4} << 20;
+constexpr uint64_t kSharedForNs = 200'000'000;
 // Copies: one at work and one behind it.
 constexpr uint32_t kCopiesAhead = 2;
 
@@ -39,7 +41,8 @@ bool Dispatcher::HasRoom(Port port) const {
   const PortState& state = ports_[Index(port)];
   switch (port) {
     case Port::kRing:
-      return workers_.ring != nullptr && (state.bytes < kMostBytesAhead || state.pieces == 0) &&
+      return workers_.ring != nullptr &&
+             state.bytes < (now_ns_ < state.shared_until ? kMostBytesAheadShared : kMostBytesAhead) &&
              workers_.ring->Room() != 0;
     case Port::kSlow:
       return state.pieces < slow_ahead_;
@@ -55,6 +58,10 @@ void Dispatcher::PostWaiting(Port port) {
   while (!state.line.empty() && HasRoom(port)) {
     ServedQueue& queue = **state.line.Next();
     Transfer& transfer = *queue.waiting[Index(port)].first();
+    if (state.last_uid != queue.session->uid) {
+      if (state.last_uid) state.shared_until = now_ns_ + kSharedForNs;
+      state.last_uid = queue.session->uid;
+    }
     const uint32_t bytes = PostNext(transfer);
     state.line.Charge(queue.session->uid, &queue, bytes);
     if (transfer.posted == transfer.length) Unqueue(transfer);

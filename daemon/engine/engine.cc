@@ -120,11 +120,11 @@ EngineImpl::~EngineImpl() {
     copy_.reset();
     return;
   }
+  for (const auto& lane : lanes_) lane->LeaveBehind();
   LogError("an engine thread is stuck in the kernel: left behind");
-  auto* left_behind = new std::vector<std::shared_ptr<Lane>>(lanes_);
-  static_cast<void>(left_behind);
   static_cast<void>(copy_.release());
   shared_->session_has_room = [] {};
+  shared_->queue_gone = [](const ServedQueue&) {};
   static_cast<void>(shared_.release());
 }
 

@@ -121,7 +121,8 @@ void Lane::HoldForRoom(ServedQueue& queue) {
   if (EndedByItself(queue)) return;
   if (no_room_.empty()) room_pause_ns_ = kFirstRoomPauseNs;
   no_room_.push_back(&queue);
-  room_look_ns_ = MonoNs() + room_pause_ns_;
+  // One that rings all the time must not put the others off.
+  room_look_ns_ = std::min(room_look_ns_, MonoNs() + room_pause_ns_);
 }
 
 bool Lane::LookForRoom(uint64_t now_ns) {

@@ -29,6 +29,22 @@ TEST(Fair, ASmallReadPassesALargeOne) {
   EXPECT_EQ(rig.Only(b).user_data, 2U);
 }
 
+TEST(Fair, LessIsAheadWhileSeveralShareADevice) {
+  EngineOptions options = DispatcherRig::SmallOptions();
+  options.chunk = ub::MiB(1);
+  DispatcherRig rig(options, 128, 32);
+  Tenant a = rig.Open(kAlice, 24), b = rig.Open(kBob);
+  rig.Submit(a, a.Read(1, 24 * kBlock.count()));
+  EXPECT_EQ(rig.ring.posted().size(), 32U) << "in MiB: alone";
+  rig.Submit(b, b.Read(1, 4096));
+  for (int i = 0; i < 40; ++i) {
+    rig.ring.End();
+    rig.Run({&a, &b});
+  }
+  EXPECT_TRUE(b.client->Poll());
+  EXPECT_LE(rig.ring.posted().size(), 4U);
+}
+
 TEST(Fair, TwoUidsGetTheSameBytes) {
   EngineOptions options = DispatcherRig::SmallOptions();
   options.max_in_flight_per_session = 64;
@@ -40,7 +56,7 @@ TEST(Fair, TwoUidsGetTheSameBytes) {
   const uint32_t b_slot = b.lease.blocks[0].block.value();
   uint64_t bytes_a = 0, bytes_b = 0;
   // While both have work all along: b has 60 reads of 16 KiB, and what is posted ahead is not counted.
-  while (bytes_b < 50 * 16384) {
+  while (bytes_b < uint64_t{50} * 16384) {
     const FilePiece piece = rig.ring.End();
     (piece.slot == b_slot ? bytes_b : bytes_a) += piece.length;
     rig.Run({&a, &b});

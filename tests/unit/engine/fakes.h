@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class FakeRing : public FileRing {
       results_.pop_front();
     }
     uint64_t none = 0;
-    if (results_.empty()) static_cast<void>(!read(event_.get(), &none, sizeof(none)));
+    if (count != 0 && results_.empty()) static_cast<void>(!read(event_.get(), &none, sizeof(none)));
     return count;
   }
   int fd() const override { return event_.get(); }
@@ -119,7 +120,13 @@ class FakeWorker : public PieceWorker {
 class FlatMemory : public Memory {
  public:
   FlatMemory(uint32_t blocks, Bytes block_bytes)
-      : blocks_(blocks), block_bytes_(block_bytes), data_(blocks * block_bytes.count()) {}
+      : blocks_(blocks),
+        block_bytes_(block_bytes),
+        data_(static_cast<char*>(
+            mmap(nullptr, blocks * block_bytes.count(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  ~FlatMemory() override { munmap(data_, blocks_ * block_bytes_.count()); }
+  FlatMemory(const FlatMemory&) = delete;
+  FlatMemory& operator=(const FlatMemory&) = delete;
   absl::Status RegisterWith(Registrar* registrar) override {
     for (uint32_t i = 0; i < blocks_; ++i) {
       absl::Status status = registrar->Register(i, Locate(BlockId(i)).address, block_bytes_);
@@ -130,7 +137,7 @@ class FlatMemory : public Memory {
   uint32_t Slots() const override { return blocks_; }
   MappedBlock Locate(BlockId block) const override {
     if (block.value() >= blocks_) return {};
-    return {const_cast<char*>(data_.data()) + block.value() * block_bytes_.count(), block_bytes_, block.value()};
+    return {data_ + block.value() * block_bytes_.count(), block_bytes_, block.value()};
   }
   void Touched(BlockId block) override { touched.insert(block); }
   absl::StatusOr<BlockId> AddOwn(ub::UniqueFd, Bytes, Bytes, Access) override { return absl::UnimplementedError(""); }
@@ -147,7 +154,7 @@ class FlatMemory : public Memory {
  private:
   const uint32_t blocks_;
   const Bytes block_bytes_;
-  std::vector<char> data_;
+  char* const data_;
 };
 
 class FakeFile : public FileTarget {
