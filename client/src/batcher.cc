@@ -95,8 +95,8 @@ absl::Status Batcher::Impl::Add(absl::Span<const std::byte> record, Done done) {
   if (record.empty() || record.size() > slots_.slot_size()) return BadRecord(record.size(), slots_.slot_size());
   std::vector<Slot> slots;
   if (!TakeSlots(record.size(), slots)) {
-    // What is begun may be all there is: once it is written, its slot is free again.
-    Seal();
+    // Should what is begun be all there is, then only its end makes a slot free.
+    if (flying_.empty() && sealed_.empty()) Seal();
     Submit();
     return NoSlot();
   }
@@ -134,11 +134,11 @@ void Batcher::Impl::Submit() {
   }
 }
 
-size_t Batcher::Impl::Tell(std::vector<Part> parts, const Completion& done) {
+size_t Batcher::Impl::Tell(const std::vector<Part>& parts, const Completion& done) {
   size_t told = 0;
   uint64_t before = 0;
   if (!done.status.ok() && first_error_.ok()) first_error_ = done.status;
-  for (Part& part : parts) {
+  for (const Part& part : parts) {
     Completion mine = done;
     mine.bytes = Bytes(std::clamp<uint64_t>(done.bytes.count(), before, before + part.length) - before);
     before += part.length;
@@ -163,7 +163,7 @@ size_t Batcher::Impl::Read(absl::Span<const Completion> completions) {
     it->second.parts.clear();
     // Before anybody is told: a callback may want the slot.
     if (!done.more) flying_.erase(it);
-    told += Tell(std::move(parts), done);
+    told += Tell(parts, done);
   }
   return told;
 }
@@ -175,7 +175,7 @@ size_t Batcher::Impl::TellFailed() {
     failed_.pop_front();
     Completion done;
     done.status = failed.status;
-    told += Tell(std::move(failed.batch.parts), done);
+    told += Tell(failed.batch.parts, done);
   }
   return told;
 }

@@ -58,7 +58,7 @@ class Batcher::Impl {
   void Submit();
   size_t Read(absl::Span<const Completion> completions);
   size_t TellFailed();
-  size_t Tell(std::vector<Part> parts, const Completion& done);
+  size_t Tell(const std::vector<Part>& parts, const Completion& done);
   void FailAll(const absl::Status& status);
 
   Queue& queue_;

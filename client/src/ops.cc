@@ -48,6 +48,7 @@ void UseSlot(Op& op, const Slot& slot) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): both ends of a transfer, as the caller names them
 Op ReadOp(uint64_t tag, const File& file, Bytes file_offset, const Lease& to, Bytes offset, Bytes length,
           const TransferOptions& options) {
   Op op = Make(wire::Op::kRead, tag, options);
@@ -63,6 +64,7 @@ Op ReadOp(uint64_t tag, const File& file, Bytes file_offset, const Slot& to, con
   return op;
 }
 
+// NOLINTNEXTLINE(readability-function-size): both ends of a transfer, as the caller names them
 Op WriteOp(uint64_t tag, const Lease& from, Bytes offset, Bytes length, const File& file, Bytes file_offset,
            const TransferOptions& options) {
   Op op = Make(wire::Op::kWrite, tag, options);
@@ -78,6 +80,7 @@ Op WriteOp(uint64_t tag, const Slot& from, const File& file, Bytes file_offset, 
   return op;
 }
 
+// NOLINTNEXTLINE(readability-function-size): both ends of a transfer, as the caller names them
 Op CopyOp(uint64_t tag, const Lease& from, Bytes offset, const Lease& to, Bytes to_offset, Bytes length,
           const TransferOptions& options) {
   Op op = Make(wire::Op::kCopy, tag, options);

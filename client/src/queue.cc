@@ -52,7 +52,7 @@ Queue::Stats Queue::stats() const { return impl_->stats(); }
 uint32_t Queue::id() const { return impl_->id(); }
 Bytes Queue::batch_bytes() const { return impl_->batch_bytes(); }
 
-absl::StatusOr<Transfer> Queue::Start(Op op, Slot slot, Lease lease) {
+absl::StatusOr<Transfer> Queue::Start(const Op& op, Slot slot, Lease lease) {
   if (impl_->guard().forked()) return impl_->guard().Check();
   auto transfer = std::make_shared<TransferImpl>(std::move(slot), std::move(lease));
   transfer->queue = impl_.get();
@@ -62,22 +62,22 @@ absl::StatusOr<Transfer> Queue::Start(Op op, Slot slot, Lease lease) {
 
 absl::StatusOr<Transfer> Queue::Read(const File& file, Bytes file_offset, Slot to, const TransferOptions& options) {
   Op op = ReadOp(0, file, file_offset, to, options);
-  return Start(std::move(op), std::move(to), Lease());
+  return Start(op, std::move(to), Lease());
 }
 
 absl::StatusOr<Transfer> Queue::Read(const File& file, Bytes file_offset, Lease to, const TransferOptions& options) {
   Op op = ReadOp(0, file, file_offset, to, Bytes(0), Bytes(to.size()), options);
-  return Start(std::move(op), Slot(), std::move(to));
+  return Start(op, Slot(), std::move(to));
 }
 
 absl::StatusOr<Transfer> Queue::Write(Slot from, const File& file, Bytes file_offset, const TransferOptions& options) {
   Op op = WriteOp(0, from, file, file_offset, options);
-  return Start(std::move(op), std::move(from), Lease());
+  return Start(op, std::move(from), Lease());
 }
 
 absl::StatusOr<Transfer> Queue::Write(Lease from, const File& file, Bytes file_offset, const TransferOptions& options) {
   Op op = WriteOp(0, from, Bytes(0), Bytes(from.size()), file, file_offset, options);
-  return Start(std::move(op), Slot(), std::move(from));
+  return Start(op, Slot(), std::move(from));
 }
 
 }  // namespace ub

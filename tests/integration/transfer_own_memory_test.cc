@@ -57,9 +57,10 @@ TEST_F(OwnMemoryTest, MemoryThatCannotServe) {
   ub::UniqueFd sparse = MakeMemory(2 << 20, F_SEAL_SHRINK | F_SEAL_GROW, false);
   EXPECT_EQ(refused(sparse.get(), {.size = MiB(2)}), Reason::kBadMemory);
   EXPECT_EQ(refused(good.get(), {.size = MiB(4)}), Reason::kBadMemory);
-  EXPECT_EQ(refused(good.get(), {.offset = Bytes(17), .size = MiB(1)}), Reason::kBadMemory);
-  EXPECT_EQ(refused(good.get(), {.size = Bytes(4097)}), Reason::kBadMemory);
-  EXPECT_EQ(refused(good.get(), {.offset = Bytes(UINT64_MAX - 4095), .size = MiB(1)}), Reason::kBadMemory);
+  EXPECT_EQ(refused(good.get(), {.offset = Bytes(17), .size = MiB(1)}), Reason::kBadField);
+  EXPECT_EQ(refused(good.get(), {.size = Bytes(4097)}), Reason::kBadField);
+  EXPECT_EQ(refused(good.get(), {.size = Bytes(0)}), Reason::kBadField);
+  EXPECT_EQ(refused(good.get(), {.offset = Bytes(UINT64_MAX - 4095), .size = MiB(1)}), Reason::kBadField);
   ub::UniqueFd file(::open(disk_.Write("file", Pattern(4096, 1)).c_str(), O_RDWR | O_CLOEXEC));
   EXPECT_EQ(refused(file.get(), {.size = KiB(4)}), Reason::kBadMemory);
   ub::UniqueFd sealed = MakeMemory(2 << 20, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);

@@ -73,12 +73,12 @@ TEST_F(TransferPathsTest, WritesLostOrMisplaced) {
   EXPECT_EQ(done.from, ub::MemoryKind::kHost);
   EXPECT_EQ(done.to, ub::MemoryKind::kFile);
   // Odd ones over the middle, which cannot go directly.
-  done = Do(ub::WriteOp(2, lease, Bytes(77), Bytes(100001), file, Bytes(300003)));
+  done = Do(ub::WriteOp(2, lease, Bytes(77), Bytes(500001), file, Bytes(300003)));
   EXPECT_TRUE(done.status.ok()) << done.status;
   EXPECT_EQ(done.reason, PathReason::kUnaligned);
   EXPECT_TRUE(Do(ub::FsyncOp(3, file)).status.ok());
   std::string expected = text;
-  expected.replace(300003, 100001, text, 77, 100001);
+  expected.replace(300003, 500001, text, 77, 500001);
   EXPECT_TRUE(ReadFile(path) == expected);
 }
 

@@ -35,13 +35,14 @@ TEST_F(TransferProcessTest, KilledInFlightDirtiesTheNextLease) {
     // All of the pool, as soon as it can be had: nobody else's bytes, and none that come later.
     ub::Lease lease = Get(kBlocks * kBlock);
     ASSERT_TRUE(lease.valid());
-    std::string zeros(lease.size(), '\0');
-    ASSERT_EQ(std::memcmp(lease.data(), zeros.data(), zeros.size()), 0);
+    // (This user's own from the round before may be there.)
+    for (size_t i = 0; i < lease.size(); ++i) {
+      ASSERT_TRUE(lease.data()[i] == std::byte{0} || lease.data()[i] == std::byte{0x11}) << i;
+    }
     std::memset(lease.data(), 0x11, lease.size());
     std::string mine(lease.size(), 0x11);
-    // The time of some more transfers.
-    ub::File file = Open(path, O_RDONLY);
-    for (int i = 0; i < 4; ++i) Do(ub::NopOp(1));
+    // What was queued behind it has come meanwhile, or never will.
+    ASSERT_TRUE(watch_->WaitUntil([&] { return watch_->Pools().pools(0).blocks_retired() == 0; }, kBound).ok());
     ASSERT_EQ(std::memcmp(lease.data(), mine.data(), mine.size()), 0);
     ASSERT_TRUE(lease.Release().ok());
     ASSERT_TRUE(client_->DropCache().ok());
@@ -86,8 +87,7 @@ TEST_F(TransferProcessTest, ExampleReadsTheFileWrongly) {
   ASSERT_TRUE(done.ok()) << done.status();
   EXPECT_EQ(done->code, 0) << done->out;
   EXPECT_THAT(done->out, HasSubstr(absl::StrCat(text.size(), " bytes, sum ", sum)));
-  EXPECT_THAT(done->out, HasSubstr(absl::StrCat("file to host, direct: ", 3 << 20, " bytes")));
-  EXPECT_THAT(done->out, HasSubstr("file to host, staged (unaligned): 17 bytes"));
+  EXPECT_THAT(done->out, HasSubstr(absl::StrCat("file to host, direct: ", text.size(), " bytes")));
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ class Client {
   virtual absl::StatusOr<Lease> Attach(const Ticket& ticket, absl::Duration deadline = absl::Seconds(5)) = 0;
   // Makes a range of a memfd of this process's own a lease like any other, registered with the devices once, now. The
   // memfd must be sealed against shrinking and growing and have all its pages; `fd` stays the caller's. Charged to this
-  // uid's quota. BAD_MEMORY says what it would have to be.
+  // uid's quota, never cached, and gone with the lease or the session. BAD_MEMORY or BAD_FIELD say what it would have
+  // to be.
   virtual absl::StatusOr<Lease> Register(int fd, const RegisterOptions& options) = 0;
   // One round trip to the daemon.
   virtual absl::Status Ping(absl::Duration deadline = absl::Seconds(5)) = 0;

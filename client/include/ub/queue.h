@@ -148,7 +148,7 @@ class Queue {
   Bytes batch_bytes() const;
 
  private:
-  absl::StatusOr<Transfer> Start(Op op, Slot slot, Lease lease);
+  absl::StatusOr<Transfer> Start(const Op& op, Slot slot, Lease lease);
   explicit Queue(std::unique_ptr<QueueImpl> impl);
   std::unique_ptr<QueueImpl> impl_;
 };

@@ -31,7 +31,7 @@ class QueueTest : public testing::Test {
   Op Read(uint64_t tag, uint64_t length = 4096) {
     return ReadOp(tag, file_, Bytes(0), lease_, Bytes(0), Bytes(length));
   }
-  absl::Status Submit(std::vector<Op> ops) { return queue_->Submit(ops); }
+  absl::Status Submit(const std::vector<Op>& ops) { return queue_->Submit(ops); }
   std::vector<Completion> Poll() {
     std::array<Completion, 64> out;
     size_t count = queue_->Poll(absl::MakeSpan(out));

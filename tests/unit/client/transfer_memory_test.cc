@@ -82,6 +82,7 @@ TEST_F(TransferMemoryTest, SlotHandedOutInFlight) {
   auto slots = Slots();
   ASSERT_EQ(slots->slots(), 4u);
   std::vector<Slot> taken;
+  taken.reserve(4);
   for (int i = 0; i < 4; ++i) taken.push_back(slots->Take());
   ASSERT_TRUE(Submit(WithDeadline(ReadOp(1, file_, Bytes(0), taken[2]))).ok());
   wire::SubmitEntry entry = daemon().Take();
