@@ -54,9 +54,9 @@ Doorman::~Doorman() {
   ::waitpid(keeper_, nullptr, 0);
 }
 
-bool Doorman::Ask(uint64_t tag, int lifeline, int32_t pid) {
+bool Doorman::Ask(uint64_t tag, int lifeline, const SessionFacts& of) {
   if (asked_ >= kMostAsked) return false;
-  const DoormanQuestion question = {tag, pid, 0};
+  const DoormanQuestion question = {tag, of.pid, of.uid.value()};
   if (!ub::wire::SendPacket(socket_.get(), ub::wire::AsBytes(question), {&lifeline, 1}).ok()) return false;
   ++asked_;
   return true;

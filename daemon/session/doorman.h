@@ -1,7 +1,8 @@
 // Receives what clients send on their lifelines, in a process of its own. A descriptor of a stranger may be anything,
 // and the only way to be rid of it is close(): a FUSE server that never answers keeps whoever closes for ever, beyond
 // SIGKILL, and a socket may linger. So a small process takes the packets and hands on what can be closed without
-// waiting; the rest it names, and closes by its own end: the next packet finds a fresh process.
+// waiting; the rest it names, and closes by its own end: the next packet finds a fresh process. A user whose
+// descriptors hold up too many such ends has none taken any more until they are over.
 //
 //   daemon --Ask--> receiver (receives, judges, answers) --retires after a bad descriptor--> keeper (makes the next)
 //
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "daemon/core/requests.h"
 #include "proto/wire/fd_message.h"
 #include "proto/wire/unique_fd.h"
 
@@ -48,8 +50,9 @@ class Doorman {
   static absl::StatusOr<std::unique_ptr<Doorman>> Start(const OfferJudge& judge);
   ~Doorman();
 
-  // Asks for the next packet of `lifeline`. False: too many are asked for already; try again after an answer.
-  bool Ask(uint64_t tag, int lifeline, int32_t pid);
+  // Asks for the next packet of `lifeline`, which is `of`'s. False: too many are asked for already; try again after an
+  // answer.
+  bool Ask(uint64_t tag, int lifeline, const SessionFacts& of);
   // The next answer. UNAVAILABLE: none now; ABORTED: the process has gone, and none will come.
   absl::StatusOr<Arrival> Next();
   // Questions without an answer so far.

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <set>
+#include <map>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -21,12 +21,47 @@
 namespace ubd {
 namespace {
 
-// Receivers that have retired and do not end, as somebody's file system does not let them. With so many, the next one
-// takes no descriptors at all for a while.
-constexpr size_t kMostStuck = 64;
+// Receivers that have retired and do not end, as a user's file system does not let them. With so many of one user, or
+// in all, no descriptors are taken for a while.
+constexpr size_t kMostStuckPerUid = 16;
+constexpr size_t kMostStuck = 256;
+// After so many packets without their descriptors a receiver makes way for one that knows how things are now.
 constexpr int kCarefulPackets = 256;
-// Told to the keeper: make another.
-constexpr char kRetiring = 'r';
+// How long a user's retired receivers may take to end before they count as stuck.
+constexpr int kEndMs = 20;
+// Of a receiver that was killed, or that holds nobody's descriptor.
+constexpr uint32_t kNobody = UINT32_MAX;
+
+// What the keeper knows of retired receivers.
+class Retired {
+ public:
+  void Add(pid_t receiver, uint32_t uid) {
+    if (receivers_.emplace(receiver, uid).second) ++of_uid_[uid];
+  }
+  void Reap() {
+    for (pid_t ended; (ended = ::waitpid(-1, nullptr, WNOHANG)) > 0;) {
+      auto it = receivers_.find(ended);
+      if (it == receivers_.end()) continue;
+      --of_uid_[it->second];
+      receivers_.erase(it);
+    }
+  }
+  bool TooMany(uint32_t uid) const {
+    auto it = of_uid_.find(uid);
+    return receivers_.size() >= kMostStuck || (it != of_uid_.end() && it->second >= kMostStuckPerUid);
+  }
+  // Gives those that are on their way the time to end.
+  void Await(uint32_t uid) {
+    for (int ms = 0; ms < kEndMs && TooMany(uid); ++ms) {
+      ::poll(nullptr, 0, 1);
+      Reap();
+    }
+  }
+
+ private:
+  std::map<pid_t, uint32_t> receivers_;
+  std::map<uint32_t, size_t> of_uid_;
+};
 
 void EndWith(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -40,9 +75,7 @@ bool Answer(int socket, const DoormanQuestion& question, int lifeline, bool care
   absl::StatusOr<ub::wire::Packet> packet =
       careful ? ub::wire::ReceiveBytes(lifeline) : ub::wire::ReceivePacket(lifeline);
   if (!packet.ok()) {
-    answer.error = EPROTO;
-    int number = 0;
-    if (absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &number)) answer.error = number;
+    if (!absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &answer.error)) answer.error = EPROTO;
     (void)ub::wire::SendPacket(socket, ub::wire::AsBytes(answer), {});
     return false;
   }
@@ -70,8 +103,9 @@ bool Answer(int socket, const DoormanQuestion& question, int lifeline, bool care
   return retire;
 }
 
-[[noreturn]] void Receive(int socket, int retiring, bool careful, const OfferJudge& judge) {
-  for (int packets = 0; !careful || packets < kCarefulPackets; ++packets) {
+[[noreturn]] void Receive(int socket, int retiring, const Retired& retired, const OfferJudge& judge) {
+  uint32_t holds_of = kNobody;
+  for (int careful_packets = 0; careful_packets < kCarefulPackets && holds_of == kNobody;) {
     pollfd wait = {socket, POLLIN, 0};
     if (::poll(&wait, 1, -1) < 0 && errno != EINTR) break;
     absl::StatusOr<ub::wire::Packet> question = ub::wire::ReceivePacket(socket);
@@ -80,14 +114,24 @@ bool Answer(int socket, const DoormanQuestion& question, int lifeline, bool care
     DoormanQuestion asked = {};
     if (question->bytes.size() != sizeof(asked) || question->fds.size() != 1) continue;
     std::memcpy(&asked, question->bytes.data(), sizeof(asked));
-    if (Answer(socket, asked, question->fds[0].get(), careful, judge)) break;
+    const bool careful = retired.TooMany(asked.uid);
+    if (careful) ++careful_packets;
+    if (Answer(socket, asked, question->fds[0].get(), careful, judge)) holds_of = asked.uid;
   }
-  (void)!::write(retiring, &kRetiring, 1);
+  // Closed by hand: the end of this process may never come to them.
+  ::close(socket);
+  (void)!::write(retiring, &holds_of, sizeof(holds_of));
+  ::close(retiring);
   ::_exit(0);
 }
 
-void Reap(std::set<pid_t>& receivers) {
-  for (pid_t ended; (ended = ::waitpid(-1, nullptr, WNOHANG)) > 0;) receivers.erase(ended);
+// Until it retires; the user who keeps it from ending, if any.
+uint32_t AwaitRetiring(int pipe) {
+  uint32_t uid = kNobody;
+  while (::read(pipe, &uid, sizeof(uid)) < 0 && errno == EINTR) {
+  }
+  ::close(pipe);
+  return uid;
 }
 
 bool DaemonHasGone(int socket) {
@@ -100,27 +144,23 @@ bool DaemonHasGone(int socket) {
 void KeepReceivers(int socket, int daemon_pid, const OfferJudge& judge) {
   EndWith(daemon_pid);
   ::prctl(PR_SET_NAME, "ubd-doorman");
-  std::set<pid_t> receivers;
+  const pid_t keeper = ::getpid();
+  Retired retired;
   while (!DaemonHasGone(socket)) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) ::_exit(1);
-    Reap(receivers);
-    const bool careful = receivers.size() >= kMostStuck;
-    const pid_t keeper = ::getpid();
+    retired.Reap();
     const pid_t receiver = ::fork();
     if (receiver == 0) {
       EndWith(keeper);
       ::close(ends[0]);
-      Receive(socket, ends[1], careful, judge);
+      Receive(socket, ends[1], retired, judge);
     }
     ::close(ends[1]);
-    if (receiver > 0) receivers.insert(receiver);
-    char said = 0;
-    // Nothing said: it was killed. Without a receiver the daemon's questions wait; trying again at once would only
-    // spin.
-    while (::read(ends[0], &said, 1) < 0 && errno == EINTR) {
-    }
-    ::close(ends[0]);
+    const uint32_t uid = AwaitRetiring(ends[0]);
+    if (receiver > 0 && uid != kNobody) retired.Add(receiver, uid);
+    if (uid != kNobody) retired.Await(uid);
+    // Without a receiver the daemon's questions wait; trying again at once would only spin.
     if (receiver < 0) ::poll(nullptr, 0, 100);
   }
   ::_exit(0);

@@ -14,7 +14,7 @@ namespace ubd {
 struct DoormanQuestion {
   uint64_t tag;
   int32_t pid;
-  uint32_t reserved;
+  uint32_t uid;
 };
 
 // With the descriptor, where it is handed on.

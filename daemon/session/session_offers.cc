@@ -56,9 +56,7 @@ Doorman::Arrival ReceiveHere(Courier& courier, bool with_fds) {
   Doorman::Arrival arrival;
   absl::StatusOr<ub::wire::Packet> packet = courier.Receive(with_fds);
   if (!packet.ok()) {
-    int number = 0;
-    const bool from_kernel = absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &number);
-    arrival.error = from_kernel ? number : EPROTO;
+    if (!absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &arrival.error)) arrival.error = EPROTO;
     return arrival;
   }
   arrival.bytes = std::move(packet->bytes);
@@ -139,7 +137,7 @@ void LoopSessionServer::OnDoorman() {
   while (doorman_ != nullptr && !to_ask_.empty()) {
     std::shared_ptr<LifelineSession> session = table_->FindLive(to_ask_.front());
     const bool asked = session == nullptr || session->courier()->Lend([&](int lifeline) {
-      return lifeline < 0 || doorman_->Ask(session->facts().id.value(), lifeline, session->facts().pid);
+      return lifeline < 0 || doorman_->Ask(session->facts().id.value(), lifeline, session->facts());
     });
     if (!asked) return AskLater();
     to_ask_.pop_front();

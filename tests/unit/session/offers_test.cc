@@ -78,7 +78,7 @@ class Offers : public ::testing::TestWithParam<bool> {
     client_ = std::move(*joined);
     session_ = daemon_.Find(client_);
     ASSERT_NE(session_, nullptr);
-    ASSERT_TRUE(Eventually([&] { return session_->fds_in_flight() == 0; })) << "its page is taken";
+    ASSERT_TRUE(Eventually([&] { return session_->fds_in_flight() == 0; })) << "the page was taken";
   }
   int lifeline() const { return client_.lifeline.get(); }
   Taken Take(uint64_t number, absl::Duration patience = absl::Seconds(30)) {
@@ -271,7 +271,7 @@ TEST_P(Offers, QueueGrantsOfAClientThatDoesNotReadAreRefused) {
   for (; sent < 1000 && last.ok(); ++sent) last = session_->DeliverQueue(frame, Memfd(), Memfd());
   EXPECT_TRUE(absl::IsResourceExhausted(last)) << last;
   EXPECT_LE(sent, 130) << "at most 253 descriptors in flight";
-  EXPECT_EQ(OpenFdCount(), before) << "they lie in the socket only";
+  EXPECT_LE(OpenFdCount(), before) << "they lie in the socket only";
   EXPECT_TRUE(Alive());
   for (int i = 0; i < sent - 1; ++i) ASSERT_TRUE(ReceiveFrame<ub::wire::QueueGrant>(lifeline()).ok());
   EXPECT_TRUE(session_->DeliverQueue(frame, Memfd(), Memfd()).ok());
