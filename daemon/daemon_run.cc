@@ -11,6 +11,11 @@
 #include "daemon/ub_daemon.h"
 
 namespace ubd {
+namespace {
+
+constexpr absl::Duration kEngineFarewell = absl::Seconds(5);
+
+}  // namespace
 
 void UbDaemon::Run() { sessions_->Run(); }
 
@@ -72,7 +77,7 @@ void UbDaemon::EndWork() {
   if (engine_stopper_.joinable()) {
     engine_stopper_.join();
   } else if (engine_ != nullptr) {
-    stuck_transfers_ = engine_->Stop(absl::ZeroDuration());
+    stuck_transfers_ = engine_->Stop(kEngineFarewell);  // as soon as its threads have looked: nobody could use it yet
   }
   const bool rpc_ended = rpc_ == nullptr || rpc_->Shutdown("the daemon ends", absl::ZeroDuration());
   if (rpc_ended && stuck_transfers_ == 0) return;

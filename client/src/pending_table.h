@@ -33,8 +33,6 @@ struct Pending {
 class PendingTable {
  public:
   explicit PendingTable(uint32_t places);
-  // Memory of what is still pending stays held: the daemon was not seen to be done with it.
-  ~PendingTable() = default;
 
   uint32_t room() const { return static_cast<uint32_t>(free_.size()); }
   bool empty() const { return free_.size() == entries_.size(); }

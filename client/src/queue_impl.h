@@ -56,11 +56,15 @@ class QueueImpl {
   TransferHost* host() const { return host_; }
 
  private:
+  static Completion FromEntry(const wire::CompletionEntry& entry, uint64_t tag);
+
+  // queue_submit.cc
   absl::Status CheckOp(const Op& op) const;
-  absl::Status CheckAlive();
   uint32_t Places() const;
   absl::Status CheckAll(absl::Span<const Op> ops, uint32_t& for_ring);
   void RunLocal(const Op& op, const std::shared_ptr<TransferImpl>& handle);
+
+  absl::Status CheckAlive();
   // The next completion that Poll may return.
   std::optional<Completion> Next();
   // Matches one completion of the daemon to what is pending; none for handles and for nobody.

@@ -67,7 +67,10 @@ absl::Status EngineImpl::RegisterRings() {
   watched_.push_back(std::make_unique<WatchedRing>(slow_->ring()));
   for (const auto& ring : watched_) {
     absl::Status registered = shared_->memory.RegisterWith(ring.get());
-    if (!registered.ok()) return registered;
+    if (!registered.ok()) {
+      shared_->memory.Stop();  // it must not ask rings that are about to go
+      return registered;
+    }
   }
   return absl::OkStatus();
 }
@@ -120,11 +123,11 @@ EngineImpl::~EngineImpl() {
     copy_.reset();
     return;
   }
+  for (const auto& lane : lanes_) lane->LeaveBehind();
   LogError("an engine thread is stuck in the kernel: left behind");
-  auto* left_behind = new std::vector<std::shared_ptr<Lane>>(lanes_);
-  static_cast<void>(left_behind);
   static_cast<void>(copy_.release());
   shared_->session_has_room = [] {};
+  shared_->queue_gone = [](const ServedQueue&) {};
   static_cast<void>(shared_.release());
 }
 

@@ -97,6 +97,7 @@ class Engine {
  public:
   virtual ~Engine() = default;
   // Makes the rings and registers every backing with them. Before Memory::Start. `broker` and `memory` must outlive it.
+  // Where registration fails `memory` is stopped: the boot is over.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(const EngineOptions& options, Memory& memory);
   // Starts the lanes.
   virtual void Start(Broker& broker) = 0;

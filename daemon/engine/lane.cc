@@ -64,7 +64,7 @@ void Lane::Start(const ThreadPlan& plan) {
 
 void Lane::Add(std::shared_ptr<ServedQueue> queue) {
   queue_count_.fetch_add(1, std::memory_order_relaxed);
-  inbox_.PostCall([this, queue = std::move(queue)]() mutable { AddHere(std::move(queue)); });
+  inbox_.PostCall([this, queue = std::move(queue)] { AddHere(queue); });
 }
 
 void Lane::Close(std::shared_ptr<ServedQueue> queue) {
@@ -127,10 +127,10 @@ void Lane::TakeInbox() {
   if (content_.nudged) Release(no_place_);
 }
 
-void Lane::AddHere(std::shared_ptr<ServedQueue> queue) {
+void Lane::AddHere(const std::shared_ptr<ServedQueue>& queue) {
   ServedQueue& added = *queue;
   epoll_event on_ring = {.events = EPOLLIN | EPOLLET, .data = {.ptr = &added}};
-  owned_.emplace(&added, std::move(queue));
+  owned_.emplace(&added, queue);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, added.memory->event_fd(), &on_ring) != 0) {
     LogError("cannot watch a queue: closed", {{"session", std::to_string(added.session->id.value())},
                                               {"queue", std::to_string(added.id)},

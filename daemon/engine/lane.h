@@ -45,6 +45,8 @@ class Lane : public ResultSink, public std::enable_shared_from_this<Lane> {
   // Closes the queues and ends the thread, whatever is in flight. False: it is stuck in the kernel; leave it alone.
   void Quit();
   bool WaitEnd(uint64_t until_ns);
+  // Never destroyed: some thread that is stuck may come back to it.
+  void LeaveBehind() { kept_ = shared_from_this(); }
 
   uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   uint64_t queues() const { return queue_count_.load(std::memory_order_relaxed); }
@@ -59,7 +61,7 @@ class Lane : public ResultSink, public std::enable_shared_from_this<Lane> {
   void TakeInbox();
   void MarkIdle();
   bool WaitFor(const bool& flag, uint64_t until_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AddHere(std::shared_ptr<ServedQueue> queue);
+  void AddHere(const std::shared_ptr<ServedQueue>& queue);
   void CloseHere(const std::shared_ptr<ServedQueue>& queue);
   void StopHere();
   void QuitHere();
@@ -95,6 +97,7 @@ class Lane : public ResultSink, public std::enable_shared_from_this<Lane> {
   bool stopping_ = false;
   bool quit_ = false;
 
+  std::shared_ptr<Lane> kept_;
   std::atomic<uint64_t> in_flight_ = 0;
   std::atomic<uint64_t> queue_count_ = 0;
   ub::Mutex mu_;

@@ -41,7 +41,8 @@ bool Answer(int socket, const DoormanQuestion& question, int lifeline, bool care
       careful ? ub::wire::ReceiveBytes(lifeline) : ub::wire::ReceivePacket(lifeline);
   if (!packet.ok()) {
     answer.error = EPROTO;
-    (void)absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &answer.error);
+    int number = 0;
+    if (absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &number)) answer.error = number;
     (void)ub::wire::SendPacket(socket, ub::wire::AsBytes(answer), {});
     return false;
   }

@@ -56,8 +56,9 @@ Doorman::Arrival ReceiveHere(Courier& courier, bool with_fds) {
   Doorman::Arrival arrival;
   absl::StatusOr<ub::wire::Packet> packet = courier.Receive(with_fds);
   if (!packet.ok()) {
-    arrival.error = EPROTO;
-    (void)absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &arrival.error);
+    int number = 0;
+    const bool from_kernel = absl::SimpleAtoi(ub::DetailOf(packet.status(), "errno").value_or(""), &number);
+    arrival.error = from_kernel ? number : EPROTO;
     return arrival;
   }
   arrival.bytes = std::move(packet->bytes);

@@ -27,6 +27,8 @@
 //  - daemon: DaemonSleep::kAsleep in `daemon_sleep`, seq_cst fence, reads sq_tail; sleeps in epoll on the eventfd
 //    (edge-triggered: it never reads it, for the client holds it too and could make a read block).
 //    client: stores sq_tail, seq_cst fence, reads `daemon_sleep`; not kAwake: writes 1 to the eventfd.
+//    The same after it has stored cq_head, where an entry may have been refused for want of room. (A client need not:
+//    the daemon looks again by itself, only later.)
 //  - client: reads `wake_count`, adds 1 to `waiters`, seq_cst fence, reads cq_tail; FUTEX_WAIT on `wake_count` while it
 //    has that value.
 //    daemon: stores cq_tail, seq_cst fence, reads `waiters`; not 0: adds 1 to `wake_count` and FUTEX_WAKEs it.

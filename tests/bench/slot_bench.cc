@@ -42,6 +42,7 @@ class MadeMemory : public ub::Client {
     return ub::Lease(std::make_unique<ub::LeaseImpl>(&host_, &registry_, std::move(info), *std::move(mapping)));
   }
   absl::StatusOr<ub::Lease> Attach(const ub::Ticket&, absl::Duration) override { return absl::UnimplementedError(""); }
+  absl::StatusOr<ub::Lease> Register(int, const ub::RegisterOptions&) override { return absl::UnimplementedError(""); }
   absl::Status Ping(absl::Duration) override { return absl::OkStatus(); }
   absl::Status DropCache() override { return absl::OkStatus(); }
   void OnEvent(ub::EventCallback) override {}
@@ -49,6 +50,7 @@ class MadeMemory : public ub::Client {
   ub::ClientStats stats() const override { return {}; }
 
  private:
+  absl::StatusOr<ub::TransferHost*> Transfers() override { return absl::UnimplementedError(""); }
   ub::TestHost host_;
   ub::LeaseRegistry registry_;
 };

@@ -59,10 +59,64 @@ void FuzzRevoke(const std::string& body) {
   for (char c : checked->why) Demand(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
 }
 
+void FuzzOpenQueue(const std::string& body) {
+  ub::v1::OpenQueueRequest request;
+  if (!request.ParseFromString(body)) return;
+  auto checked = ubd::CheckOpenQueue(request, ub::SessionId(7));
+  CheckRefusal(checked.status());
+  if (!checked.ok()) return;
+  const uint32_t sq = checked->sq_entries, cq = checked->cq_entries;
+  Demand(sq >= ub::wire::kMinQueueEntries && cq >= sq && cq <= ub::wire::kMaxQueueEntries);
+  Demand((sq & (sq - 1)) == 0 && (cq & (cq - 1)) == 0);
+  Demand(checked->policy <= ub::wire::PathPolicy::kStagedOnly);
+}
+
+void FuzzRegisterMemory(const std::string& body) {
+  ub::v1::RegisterMemoryRequest request;
+  if (!request.ParseFromString(body)) return;
+  auto checked = ubd::CheckRegisterMemory(request);
+  CheckRefusal(checked.status());
+  if (!checked.ok()) return;
+  Demand(checked->offer != 0 && checked->bytes.count() >= 4096 && checked->bytes <= ub::GiB(1));
+  Demand(checked->bytes.count() % 4096 == 0 && checked->offset.count() % 4096 == 0);
+  Demand(checked->offset.count() + checked->bytes.count() > checked->offset.count());
+}
+
+void FuzzSetPath(const std::string& body) {
+  ub::v1::SetPathRequest request;
+  if (!request.ParseFromString(body)) return;
+  auto checked = ubd::CheckSetPath(request);
+  CheckRefusal(checked.status());
+  Demand(!checked.ok() || *checked != ub::wire::PathPolicy::kDefault);
+}
+
 template <class Request, class Check>
 void FuzzPlain(const std::string& body, Check check) {
   Request request;
   if (request.ParseFromString(body)) CheckRefusal(check(request).status());
+}
+
+int FuzzData(int which, const std::string& body) {
+  switch (which) {
+    case 7:
+      FuzzOpenQueue(body);
+      break;
+    case 8:
+      FuzzPlain<ub::v1::CloseQueueRequest>(body, ubd::CheckCloseQueue);
+      break;
+    case 9:
+      FuzzPlain<ub::v1::OpenFileRequest>(body, ubd::CheckOpenFile);
+      break;
+    case 10:
+      FuzzPlain<ub::v1::CloseFileRequest>(body, ubd::CheckCloseFile);
+      break;
+    case 11:
+      FuzzRegisterMemory(body);
+      break;
+    default:
+      FuzzSetPath(body);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -70,7 +124,8 @@ void FuzzPlain(const std::string& body, Check check) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 7) {
+  if (data[0] % 13 > 6) return FuzzData(data[0] % 13, body);
+  switch (data[0] % 13) {
     case 0:
       FuzzAcquire(body);
       break;

@@ -154,9 +154,9 @@ class TestClient : public Client {
   ClientStats stats() const override { return {}; }
 
   TestHost host;
-  TestTransferHost transfers{&host};
   TestPage page;
   LeaseRegistry registry;
+  TestTransferHost transfers{&host};
   Access access = Access::kReadWrite;
   bool cacheable = false;
   std::map<uint64_t, std::byte*> memory;  // of each lease, as a device would find it

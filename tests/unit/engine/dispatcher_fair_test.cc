@@ -56,7 +56,7 @@ TEST(Fair, TwoUidsGetTheSameBytes) {
   const uint32_t b_slot = b.lease.blocks[0].block.value();
   uint64_t bytes_a = 0, bytes_b = 0;
   // While both have work all along: b has 60 reads of 16 KiB, and what is posted ahead is not counted.
-  while (bytes_b < 50 * 16384) {
+  while (bytes_b < uint64_t{50} * 16384) {
     const FilePiece piece = rig.ring.End();
     (piece.slot == b_slot ? bytes_b : bytes_a) += piece.length;
     rig.Run({&a, &b});

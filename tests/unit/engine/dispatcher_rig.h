@@ -57,6 +57,24 @@ struct DispatcherRig {
     shared.broker = core.broker.get();
     EXPECT_EQ(memory.RegisterWith(&ring), absl::OkStatus());
   }
+  // A dispatcher never lets go of what is in flight: everything ends first.
+  ~DispatcherRig() {
+    for (const auto& queue : queues) {
+      dispatcher.End(*queue, ub::wire::QueueState::kClosed, ub::wire::TransferError::kCancelled);
+    }
+    for (size_t handed = 0; dispatcher.in_flight() != 0;) {
+      while (!ring.posted().empty()) ring.End();
+      for (const PieceOrder& order : std::exchange(slow.orders, {})) {
+        const PieceResult result = {order.piece.tag, static_cast<int32_t>(order.piece.length), false};
+        dispatcher.TakeResults({&result, 1}, now_ns);
+      }
+      dispatcher.Round(now_ns);
+      if (++handed > 100'000) {
+        ADD_FAILURE() << dispatcher.in_flight() << " transfers do not end";
+        break;
+      }
+    }
+  }
 
   Tenant Open(Uid uid, uint64_t blocks = 1, uint32_t sq = 64, uint32_t cq = 128) {
     Tenant tenant;
@@ -73,6 +91,7 @@ struct DispatcherRig {
     tenant.client = std::make_unique<RingClient>(queue_memory->data(), queue_memory->layout());
     tenant.queue = std::make_shared<ServedQueue>(tenant.session, 1, ub::wire::PathPolicy::kDefault,
                                                  std::move(queue_memory), 20'000);
+    queues.push_back(tenant.queue);
   }
 
   // Rounds until nothing happens, as a lane would make them.
@@ -115,6 +134,7 @@ struct DispatcherRig {
   EngineShared shared;
   FakeRing ring;
   FakeWorker slow, copy;
+  std::vector<std::shared_ptr<ServedQueue>> queues;
   Dispatcher dispatcher;
   uint64_t now_ns = 1'000'000;
   uint64_t rounds = 0;

@@ -122,7 +122,7 @@ TEST_F(EngineTest, ReadsAndWritesEveryByte) {
   }
   uint64_t bytes = 0;
   for (const PathCounter& counter : engine->Paths().counts) bytes += counter.bytes;
-  EXPECT_EQ(bytes, content.size() + 2 * 1'048'576);
+  EXPECT_EQ(bytes, content.size() + uint64_t{2} * 1'048'576);
 }
 
 TEST_F(EngineTest, FilesHaveHandlesAndALimit) {

@@ -109,7 +109,7 @@ TEST(FairShare, IdlenessSavesNothing) {
 // Random tenants come and go. While two have work all along, what they got differs by at most a quantum and the
 // largest piece, each.
 TEST(FairShare, SharesDifferByAQuantumAtMost) {
-  constexpr uint64_t kLargest = 256 * 1024;
+  constexpr uint64_t kLargest = 262'144;
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     FairShare<int> share(kQuantum);

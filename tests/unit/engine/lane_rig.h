@@ -26,7 +26,7 @@ bool Until(Condition condition) {
 }
 
 struct LaneRig {
-  explicit LaneRig(EngineOptions options = DispatcherRig::SmallOptions(), uint32_t blocks = 4)
+  explicit LaneRig(const EngineOptions& options = DispatcherRig::SmallOptions(), uint32_t blocks = 4)
       : core(blocks), memory(blocks, kBlock), shared(options, memory) {
     shared.broker = core.broker.get();
     shared.queue_gone = [this](const ServedQueue&) { ++gone; };
@@ -69,9 +69,9 @@ struct LaneRig {
   FlatMemory memory;
   EngineShared shared;
   FakeRing* ring = nullptr;
-  CopyLane copy;
-  std::shared_ptr<Lane> lane;
   std::atomic<int> gone = 0;
+  std::shared_ptr<Lane> lane;
+  CopyLane copy;  // ends first: it may still be ringing the lane whose last result it brought
 };
 
 }  // namespace ubd

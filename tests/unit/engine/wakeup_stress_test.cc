@@ -32,6 +32,7 @@ class WakeupStress : public ::testing::TestWithParam<uint64_t> {};
 TEST_P(WakeupStress, NoWakeUpIsLost) {
   LaneRig rig;
   std::vector<Tenant> tenants;
+  tenants.reserve(kClients);
   for (int i = 0; i < kClients; ++i)
     tenants.push_back(rig.Open(Uid(2000 + static_cast<uint32_t>(i)), 8, 16, GetParam()));
   std::atomic<int> lost = 0;

@@ -78,6 +78,7 @@ class Offers : public ::testing::TestWithParam<bool> {
     client_ = std::move(*joined);
     session_ = daemon_.Find(client_);
     ASSERT_NE(session_, nullptr);
+    ASSERT_TRUE(Eventually([&] { return session_->fds_in_flight() == 0; })) << "its page is taken";
   }
   int lifeline() const { return client_.lifeline.get(); }
   Taken Take(uint64_t number, absl::Duration patience = absl::Seconds(30)) {
@@ -209,9 +210,8 @@ TEST(OfferFaults, ASessionSurvivesThem) {
   EXPECT_TRUE(Eventually([&] { return OpenFdCount() == before; }));
 }
 
-std::string ReceiverName(const ::testing::TestParamInfo<bool>& receiver) { return receiver.param ? "Doorman" : "Here"; }
-
-INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(), ReceiverName);
+INSTANTIATE_TEST_SUITE_P(Receivers, Offers, ::testing::Bool(),
+                         [](const auto& which) { return which.param ? std::string("Doorman") : std::string("Here"); });
 
 TEST_P(Offers, ADaemonWithoutDescriptorsLosesTheOfferOnly) {
   UniqueFd fd = Memfd();
@@ -278,28 +278,6 @@ TEST_P(Offers, QueueGrantsOfAClientThatDoesNotReadAreRefused) {
   client_.lifeline.reset();
   ASSERT_TRUE(Ended());
   EXPECT_TRUE(absl::IsUnavailable(session_->DeliverQueue(frame, Memfd(), Memfd())));
-}
-
-TEST(SessionHooks, OpenAfterTheBrokerAndCloseBeforeIt) {
-  TestDaemon* running = nullptr;
-  std::atomic<int> opened{0}, closed{0};
-  auto known = [&running](SessionId id) {
-    for (const SessionListing& listed : running->broker().Sessions(Viewer{.admin = true})) {
-      if (listed.facts.id == id) return true;
-    }
-    return false;
-  };
-  DaemonOptions options;
-  options.hooks.opened = [&](const SessionFacts& facts) { opened += known(facts.id) ? 1 : 100; };
-  options.hooks.closing = [&](SessionId id) { closed += known(id) ? 1 : 100; };
-  TestDaemon daemon(options);
-  running = &daemon;
-  {
-    auto client = Join(daemon.lifeline());
-    ASSERT_TRUE(client.ok());
-    EXPECT_EQ(opened.load(), 1);
-  }
-  EXPECT_TRUE(Eventually([&] { return closed.load() == 1; }));
 }
 
 }  // namespace
