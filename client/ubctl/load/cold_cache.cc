@@ -40,7 +40,8 @@ std::optional<double> CachedShare(int fd, uint64_t bytes) {
     if (!pages.has_value()) return std::nullopt;
     cached += *pages;
   }
-  return static_cast<double>(cached) / static_cast<double>((bytes + page - 1) / page);
+  uint64_t pages = (bytes + page - 1) / page;
+  return static_cast<double>(cached) / static_cast<double>(pages);
 }
 
 std::string DropCache(int fd, uint64_t bytes) {
