@@ -87,8 +87,7 @@ def as_plain_user(runtime_dir, protocol):
 
 class Users(DataTest):
     def test_others_see_their_own_queues_and_may_not_set_the_path(self):
-        for name in ("", "/ubd.sock", "/lifeline.sock"):
-            os.chmod(self.daemon.dir + name, 0o777)
+        self.daemon.open_to_all()
         RawQueue(self.lifeline, self.client)
         protocol = str(self.daemon.protocol())
         for uid in (OTHER_UID, THIRD_UID):

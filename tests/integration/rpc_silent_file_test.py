@@ -32,8 +32,7 @@ class SilentFileServer(DataTest):
 
     def offender(self, offers):
         """A process of another user that offers the file and waits; answers once it has."""
-        for name, mode in (("", 0o755), ("/ubd.sock", 0o666), ("/lifeline.sock", 0o666)):
-            os.chmod(self.daemon.dir + name, mode)
+        self.daemon.open_to_all()
         started, alive = os.pipe(), os.pipe()
         protocol = self.daemon.protocol()
         pid = os.fork()
