@@ -70,7 +70,7 @@ QueueRingClient::QueueRingClient(void* memory, UniqueFd event, const QueueShape&
       completions_(reinterpret_cast<wire::CompletionEntry*>(At(memory, shape.layout.cq_offset()))),
       event_(std::move(event)),
       spin_ns_(std::min<uint64_t>(shape.spin_ns, 10000000)),
-      spin_(spin_ns_) {}
+      spin_(spin_ns_, AdaptiveSpin::kClientProbe) {}
 
 QueueRingClient::~QueueRingClient() {
   ForgetInChild(event_.get());

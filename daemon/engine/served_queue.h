@@ -38,7 +38,7 @@ class ServedQueue {
         policy(queue_policy),
         memory(std::move(queue_memory)),
         ring(memory->data(), memory->layout(), number),
-        spin(spin_ns) {}
+        spin(spin_ns, ub::AdaptiveSpin::kDaemonProbe) {}
 
   const std::shared_ptr<EngineSession> session;
   const uint32_t id;

@@ -11,7 +11,11 @@ namespace ub {
 
 class AdaptiveSpin {
  public:
-  explicit AdaptiveSpin(uint64_t limit_ns) : limit_(limit_ns), budget_(limit_ns) {}
+  // Of so many late events one is followed by a whole spin.
+  static constexpr uint32_t kDaemonProbe = 16;
+  static constexpr uint32_t kClientProbe = 15;
+
+  AdaptiveSpin(uint64_t limit_ns, uint32_t probe) : limit_(limit_ns), probe_(probe), budget_(limit_ns) {}
 
   // How long to poll from the last event on before sleeping; 0: sleep at once.
   uint64_t budget_ns() const { return budget_; }
@@ -19,6 +23,14 @@ class AdaptiveSpin {
   void Event(uint64_t gap_ns) {
     if (gap_ns <= limit_) {
       budget_ = limit_;
+      late_ = 1;
+      return;
+    }
+    late_ = (late_ + 1) % probe_;
+    if (late_ == 0) {
+      budget_ = limit_;
+    } else if (late_ == 1) {
+      budget_ = 0;  // the probe found nothing
     } else {
       budget_ = budget_ > limit_ / kSteps ? budget_ / 2 : 0;
     }
@@ -27,7 +39,9 @@ class AdaptiveSpin {
  private:
   static constexpr uint64_t kSteps = 16;
   uint64_t limit_;
+  uint32_t probe_;
   uint64_t budget_;
+  uint32_t late_ = 1;
 };
 
 // Tells the processor that this is a spin.
