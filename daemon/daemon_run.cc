@@ -1,4 +1,5 @@
 // Serving, reloading, and the orderly end.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <utility>
@@ -13,7 +14,8 @@
 namespace ubd {
 namespace {
 
-constexpr absl::Duration kEngineFarewell = absl::Seconds(5);
+// What an engine with nothing in flight may take to end.
+constexpr absl::Duration kIdleGrace = absl::Seconds(2);
 
 }  // namespace
 
@@ -63,7 +65,8 @@ void UbDaemon::BeginStop(const std::string& why) {
   rpc_->SetServing(false);
   broker_->Stop(why);
   stopper_ = std::thread([this, why] { rpc_->Shutdown(why, config_.shutdown_grace); });
-  engine_stopper_ = std::thread([this] { stuck_transfers_ = engine_->Stop(config_.shutdown_grace); });
+  engine_stopper_ =
+      std::thread([this] { stuck_transfers_ = engine_->Stop(std::max(config_.shutdown_grace, kIdleGrace)); });
   sessions_->Stop(config_.shutdown_grace);
   // The loop has closed its own copies: with these gone newcomers are refused at once instead of waiting in the
   // backlog.
@@ -77,7 +80,7 @@ void UbDaemon::EndWork() {
   if (engine_stopper_.joinable()) {
     engine_stopper_.join();
   } else if (engine_ != nullptr) {
-    stuck_transfers_ = engine_->Stop(kEngineFarewell);  // as soon as its threads have looked: nobody could use it yet
+    stuck_transfers_ = engine_->Stop(kIdleGrace);
   }
   const bool rpc_ended = rpc_ == nullptr || rpc_->Shutdown("the daemon ends", absl::ZeroDuration());
   if (rpc_ended && stuck_transfers_ == 0) return;

@@ -37,7 +37,7 @@ class LifelineSession : public Session {
   }
   void TakeOffer(uint64_t offer, absl::Duration patience,
                  std::function<void(absl::StatusOr<ub::UniqueFd>)> take) override {
-    offers_->Take(offer, patience, std::move(take));
+    offers_->Take(offer, patience, take);
   }
   uint64_t fds_in_flight() const override { return courier_->fds_in_flight(); }
 

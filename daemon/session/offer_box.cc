@@ -69,7 +69,7 @@ bool OfferBox::Put(uint64_t number, Offered offered) {
   return true;
 }
 
-void OfferBox::Take(uint64_t number, absl::Duration patience, Taker taker) {
+void OfferBox::Take(uint64_t number, absl::Duration patience, const Taker& taker) {
   Offered offered;
   bool here = false, closed = false, full = false;
   Waiting older;
@@ -88,7 +88,7 @@ void OfferBox::Take(uint64_t number, absl::Duration patience, Taker taker) {
       const EventLoop::TimerId timer = loop->RunAfter(patience, [weak, number, ticket] {
         if (auto self = weak.lock()) self->OnTimeout(number, ticket);
       });
-      mine = Waiting{std::move(taker), timer, ticket};
+      mine = Waiting{taker, timer, ticket};
     }
   }
   if (older.taker) {

@@ -39,7 +39,7 @@ class OfferBox : public std::enable_shared_from_this<OfferBox> {
   // False: the number is 0 or lies here already, which no honest client's does.
   bool Put(uint64_t number, Offered offered);
   // Session::TakeOffer. Of two that wait for one number the older ends as ABORTED/SUPERSEDED: a retry took over.
-  void Take(uint64_t number, absl::Duration patience, Taker taker);
+  void Take(uint64_t number, absl::Duration patience, const Taker& taker);
   // Closes all; whoever waits, and whoever comes, gets SESSION_ENDED.
   void Close();
 
