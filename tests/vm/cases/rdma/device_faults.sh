@@ -3,6 +3,7 @@
 # answers long before the device does.
 set -eu
 . "$UBD_VM/guest/case-lib.sh"
+export DM_DISABLE_UDEV=1 # there is none here: the device nodes are made at once
 actor=$UBD_BUILD/bin/transfer_once
 modprobe -a dm-flakey dm-delay loop
 start_daemon /tmp/faults "$(small_config 8 'lock_pages: OFF')"

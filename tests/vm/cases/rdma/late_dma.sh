@@ -3,6 +3,7 @@
 # user, never sees the late bytes: the blocks stay out of use until the device is done, and come back with fresh backing.
 set -eu
 . "$UBD_VM/guest/case-lib.sh"
+export DM_DISABLE_UDEV=1 # there is none here: the device nodes are made at once
 actor=$UBD_BUILD/bin/transfer_once
 modprobe dm-delay
 size=$(blockdev --getsz /dev/vdb)
@@ -10,9 +11,9 @@ dd if=/dev/urandom of=/dev/vdb bs=1M count=8 conv=fsync status=none
 echo "0 $size delay /dev/vdb 0 4000" | dmsetup create slow
 chmod 0644 /dev/mapper/slow "$(readlink -f /dev/mapper/slow)"
 mkdir -m 755 /tmp/late
-start_daemon /tmp/late "$(small_config 4 'lock_pages: OFF') socket { mode: \"0666\" }"
+start_daemon /tmp/late "$(small_config 4 'lock_pages: OFF') socket { group: \"users\" }"
 export UB_RUNTIME_DIR=/tmp/late
-as() { setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
+as() { setpriv --reuid "$1" --regid "$1" --groups 100 "${@:2}"; } # "users"
 state() { "$ubctl" --json leases | jq -r '[.leases[].state] | join(" ")'; }
 pool() { "$ubctl" --json pools | jq -r ".pools[0].$1"; }
 draining() { [ "$(state)" = draining ]; }

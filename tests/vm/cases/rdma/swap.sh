@@ -1,6 +1,6 @@
 #!/bin/bash
-# Pages of a pool that is not locked are swapped out under a lease. That proves nothing, against nobody: each block gets fresh memory, and no line
-# speaks of tampering.
+# Pages of a pool that is neither locked nor registered are swapped out under a lease. That proves nothing, against nobody: each block gets
+# fresh memory, and no line speaks of tampering.
 set -eu
 . "$UBD_VM/guest/case-lib.sh"
 mkswap /dev/vdb >/dev/null
@@ -9,7 +9,7 @@ echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 group=/sys/fs/cgroup/swapped
 mkdir -p "$group"
 # Memory belongs to the group of whoever touches it first: the daemon starts inside.
-start_daemon /tmp/swap "$(small_config 8 'lock_pages: OFF')" sh -c "echo \$\$ >$group/cgroup.procs; exec \"\$@\"" sh
+start_daemon /tmp/swap "$(small_config 8 'lock_pages: OFF') engine { register_blocks: OFF }" sh -c "echo \$\$ >$group/cgroup.procs; exec \"\$@\"" sh
 "$ubctl" --runtime-dir /tmp/swap lease hold 16MiB >/tmp/swap/hold 2>&1 &
 holder=$!
 pools() { "$ubctl" --runtime-dir /tmp/swap --json pools; }
