@@ -45,10 +45,10 @@ class FakeEngine : public Engine {
     {
       ub::MutexLock lock(&mu_);
       wait = wait_;
-      ++opens_;
     }
     if (wait) wait();
     ub::MutexLock lock(&mu_);
+    ++opens_;
     if (!file.valid()) return absl::InternalError("no descriptor came");
     OpenedFile opened;
     opened.facts = facts;

@@ -38,7 +38,7 @@ TEST_F(RpcDataTest, QueueIsDeliveredBeforeTheAnswerAndClosed) {
   EXPECT_EQ(session_->QueueGrants()[0].queue, opened.queue());
   EXPECT_EQ(session_->QueueGrants()[0].cq_entries, 128u);
   EXPECT_EQ(opened.cq_entries(), 128u);
-  EXPECT_EQ(opened.client_spin_ns(), 20000u);
+  EXPECT_EQ(opened.client_spin_ns(), static_cast<uint64_t>(absl::ToInt64Nanoseconds(engine_.options().client_spin)));
   EXPECT_EQ(opened.most_in_flight(), 1024u);
   EXPECT_EQ(opened.small_storage_bytes(), 256u << 10);
   EXPECT_EQ(opened.small_network_bytes(), 64u << 10);
@@ -105,23 +105,23 @@ TEST_F(RpcDataTest, UntrustedFileHasNoHandleAndSaysWhy) {
 
 TEST_F(RpcDataTest, FileOfACallerThatHasGoneIsClosedAgain) {
   engine_.facts.trusted = true;
-  std::atomic<bool> go{false};
-  engine_.WaitInOpenFile([&go] { go.wait(false); });
+  auto go = std::make_shared<std::atomic<bool>>(false);
+  engine_.WaitInOpenFile([go] { go->wait(false); });
   ub::v1::OpenFileResponse file;
   grpc::Status status = OpenFile(1, &file, absl::Milliseconds(100));
   EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   // Another call is answered meanwhile, though the file system hangs.
   ub::v1::OpenQueueResponse opened;
   EXPECT_TRUE(OpenQueue(64, &opened).ok());
-  go.store(true);
-  go.notify_all();
+  go->store(true);
+  go->notify_all();
   Eventually([&] { return engine_.Opens() == 1 && engine_.FilesOpen() == 0; });
 }
 
 TEST_F(RpcDataTest, FilesThatWaitAreBounded) {
   engine_.facts.trusted = true;
-  std::atomic<bool> go{false};
-  engine_.WaitInOpenFile([&go] { go.wait(false); });
+  auto go = std::make_shared<std::atomic<bool>>(false);
+  engine_.WaitInOpenFile([go] { go->wait(false); });
   std::atomic<int> refused{0}, opened{0};
   std::vector<std::thread> callers;
   for (int i = 0; i < 80; ++i) {
@@ -133,8 +133,8 @@ TEST_F(RpcDataTest, FilesThatWaitAreBounded) {
     });
   }
   Eventually([&] { return refused.load() == 80 - 65; });  // one runs, 64 wait
-  go.store(true);
-  go.notify_all();
+  go->store(true);
+  go->notify_all();
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(opened.load(), 65);
 }
