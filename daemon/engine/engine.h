@@ -36,8 +36,8 @@ struct EngineOptions {
   uint32_t threads = 1;
   std::vector<uint32_t> cpus;  // in turn; empty: anywhere
   int nice = 0;
-  absl::Duration spin = absl::Microseconds(50);
-  absl::Duration client_spin = absl::Microseconds(50);
+  absl::Duration spin = absl::Microseconds(20);
+  absl::Duration client_spin = absl::Microseconds(20);
   Demand register_blocks = Demand::kIfPossible;
   uint32_t depth = 128;
   Bytes chunk = ub::MiB(1);
