@@ -45,7 +45,7 @@ run() {
     unit-full) tests full unit 2 ;;
     unit-asan) counted tests asan unit 2 --repeat "until-fail:$repeat" ;;
     unit-tsan) tests tsan unit 2 --repeat "until-fail:$repeat" ;;
-    integration-full) tests full integration 1 ;;
+    integration-full) tests full integration 2 ;;
     integration-asan) counted tests asan integration 1 --repeat "until-fail:$repeat" ;;
     crash-full) UBD_CRASH_ROUNDS=$((long ? 10 * repeat : 200)) tests full crash 1 ;;
     crash-asan) UBD_CRASH_ROUNDS=$((long ? repeat : 20)) counted tests asan crash 1 ;;
