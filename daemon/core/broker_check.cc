@@ -76,6 +76,12 @@ absl::Status CheckQuotas(const BrokerData& data) {
       }
     }
   }
+  for (const PoolState& pool : data.pools) {
+    for (const Block* block : pool.blocks.blocks()) {
+      if (std::optional<Uid> uid = pool.blocks.TestedFor(block->id))
+        uids[*uid].tested += pool.blocks.spec().block_bytes;
+    }
+  }
   // Retired bytes come from outside; the memory layer's fake counts them.
   for (const auto& [uid, usage] : data.quotas.uids()) uids[uid].retired = usage.retired;
   if (uids != data.quotas.uids()) return Wrong("usage of uids differs from the sum of what there is");

@@ -31,7 +31,8 @@ ClaimId Granter::Acquire(const AcquireRequest& request, GrantCallback done) {
 
 void Granter::Start(Waiter waiter, SessionRecord& session, ClaimId claim) {
   PoolState& pool = data_.PoolOf(waiter.pool);
-  if (pool.queue.empty() && pool.blocks.UsableBy(waiter.uid) >= waiter.blocks) {
+  if (pool.queue.empty() && pool.blocks.UsableBy(waiter.uid) >= waiter.blocks &&
+      !data_.quotas.TestsMayExceed(waiter.uid, waiter.bytes)) {
     GrantTo(std::move(waiter), claim);
     return;
   }
@@ -184,7 +185,7 @@ void Granter::Serve(PoolState& pool) {
       Refuse(pool.blocks.id(), head->id, over);
       continue;
     }
-    if (pool.blocks.UsableBy(head->uid) < head->blocks) break;
+    if (pool.blocks.UsableBy(head->uid) < head->blocks || data_.quotas.TestsMayExceed(head->uid, Bytes())) break;
     ClaimId claim = session.requests[head->request.request].claim;
     GrantTo(*Dequeue(pool.blocks.id(), head->id), claim);
   }

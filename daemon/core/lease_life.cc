@@ -150,8 +150,9 @@ void LeaseLife::Bury(Lease& lease) {
   } else {
     PoolState& pool = data_.PoolOf(lease.pool);
     --pool.leases;
+    data_.quotas.AddTested(lease.owner.uid, lease.bytes);
     for (BlockId id : lease.blocks) {
-      pool.blocks.ReclaimOrdered(id);
+      pool.blocks.ReclaimOrdered(id, lease.owner.uid);
       data_.deps.memory.Reclaim(id, *lease.end);
     }
   }

@@ -42,7 +42,8 @@ class ReclaimSink {
   virtual void BlockFree(BlockId block, bool fresh) = 0;
   // The block waits for fresh backing; a BlockFree follows when there is memory.
   virtual void BlockRecycling(BlockId block) = 0;
-  // The old backing was put aside, still charged; freed when nobody else holds it any more.
+  // The old backing was put aside, still charged; freed when nobody else holds it any more. Comes before the block's
+  // BlockRecycling or BlockFree, so that its holders' accounts never show less than they hold.
   virtual void BackingRetired(BlockId block, const Charge& charge) = 0;
   virtual void BackingFreed(BlockId block, const Charge& charge) = 0;
   // Pages were missing that nobody but the holders could remove.

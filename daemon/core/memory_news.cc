@@ -7,6 +7,7 @@ namespace ubd {
 void MemoryNews::Free(BlockId block, bool fresh) {
   PoolState* pool = data_.PoolOf(block);
   if (pool == nullptr) return;
+  std::optional<Uid> tested = pool->blocks.TestedFor(block);
   switch (pool->blocks.Free(block, fresh)) {
     case Pool::Freed::kIgnored:
       return;
@@ -18,6 +19,7 @@ void MemoryNews::Free(BlockId block, bool fresh) {
     }
     case Pool::Freed::kFree:
       pool->dirty = true;
+      if (tested) TestEnded(*tested, pool->blocks.spec().block_bytes);
       break;
   }
   if (!fresh) return;
@@ -29,7 +31,18 @@ void MemoryNews::Free(BlockId block, bool fresh) {
 
 void MemoryNews::Recycling(BlockId block) {
   PoolState* pool = data_.PoolOf(block);
-  if (pool != nullptr && pool->blocks.Recycle(block)) pool->dirty = true;
+  if (pool == nullptr) return;
+  std::optional<Uid> tested = pool->blocks.TestedFor(block);
+  if (!pool->blocks.Recycle(block)) return;
+  pool->dirty = true;
+  TestEnded(*tested, pool->blocks.spec().block_bytes);
+}
+
+// What is retired is charged before its block gets here, so that the uid's account never shows less than it holds.
+void MemoryNews::TestEnded(Uid uid, Bytes bytes) {
+  data_.quotas.SubTested(uid, bytes);
+  if (data_.quotas.OfUid(uid).waiters == 0) return;
+  for (PoolState& pool : data_.pools) pool.dirty = true;  // it may wait for its account in any of them
 }
 
 void MemoryNews::Retired(BlockId block, const Charge& charge) {

@@ -3,6 +3,7 @@
 #ifndef UBD_CORE_MEMORY_NEWS_H_
 #define UBD_CORE_MEMORY_NEWS_H_
 
+#include <optional>
 #include <string>
 
 #include "daemon/core/broker_data.h"
@@ -19,6 +20,9 @@ class MemoryNews {
   void Tampering(BlockId block, const Charge& charge, const std::string& what);
 
  private:
+  // Its block's test is over: what it may use is known again.
+  void TestEnded(Uid uid, Bytes bytes);
+
   BrokerData& data_;
 };
 

@@ -67,31 +67,32 @@ void Pool::Drain(BlockId id, std::optional<Uid> next_uid) {
   slot.next_uid = next_uid;
 }
 
-void Pool::ReclaimOrdered(BlockId id) {
+void Pool::ReclaimOrdered(BlockId id, Uid owner) {
   Slot& slot = At(id);
-  slot.ordered = true;
+  slot.tested_for = owner;
   slot.block.lease = LeaseId();
   ++in_test_;
 }
 
 bool Pool::Recycle(BlockId id) {
   Slot& slot = At(id);
-  if (slot.block.state != BlockState::kDraining || !slot.ordered) return false;
+  if (slot.block.state != BlockState::kDraining || !slot.tested_for) return false;
   Move(slot, BlockState::kRecycling);
   slot.next_uid = std::nullopt;
-  slot.ordered = false;
+  slot.tested_for.reset();
   --in_test_;
   return true;
 }
 
 Pool::Freed Pool::Free(BlockId id, bool fresh) {
   Slot& slot = At(id);
-  bool draining = slot.block.state == BlockState::kDraining && slot.ordered;
+  bool draining = slot.block.state == BlockState::kDraining && slot.tested_for;
   if (!draining && slot.block.state != BlockState::kRecycling) return Freed::kIgnored;
   if (!fresh && !slot.next_uid) return Freed::kMustBeFresh;
   if (draining) --in_test_;
   if (slot.from_free) --coming_fresh_;
-  slot.ordered = slot.from_free = false;
+  slot.tested_for.reset();
+  slot.from_free = false;
   Move(slot, BlockState::kFree);
   slot.block.last_uid = fresh ? std::nullopt : std::exchange(slot.next_uid, std::nullopt);
   slot.next_uid = std::nullopt;
@@ -108,9 +109,9 @@ absl::Status Pool::Check() const {
   for (const Slot& slot : slots_) {
     ++counts[static_cast<size_t>(slot.block.state)];
     if (slot.from_free) ++coming;
-    if (slot.ordered) ++test;
+    if (slot.tested_for) ++test;
     bool leased = slot.block.state == BlockState::kLeased;
-    bool pinned = slot.block.state == BlockState::kDraining && !slot.ordered;
+    bool pinned = slot.block.state == BlockState::kDraining && !slot.tested_for;
     if ((slot.block.lease != LeaseId()) != (leased || pinned)) {
       return absl::InternalError(absl::StrCat("block ", slot.block.id.value(), " names a lease in the wrong state"));
     }

@@ -42,8 +42,10 @@ class Pool {
   // Leased to Draining. `next_uid`: whose bytes the block holds if the old backing passes its test; none: it must get
   // fresh backing.
   void Drain(BlockId id, std::optional<Uid> next_uid);
-  // Draining: nothing is in flight any more.
-  void ReclaimOrdered(BlockId id);
+  // Draining: nothing is in flight any more. `owner`: of the lease that has ended.
+  void ReclaimOrdered(BlockId id, Uid owner);
+  // Draining, and its reclaim was ordered: whose lease it was. Else none.
+  std::optional<Uid> TestedFor(BlockId id) const { return slots_[id.value() - first_].tested_for; }
   // Draining to Recycling. False: not where that may happen.
   bool Recycle(BlockId id);
   // To Free. kMustBeFresh: old backing was offered where only fresh one will do; nothing has changed.
@@ -57,8 +59,8 @@ class Pool {
   struct Slot {
     Block block;
     std::optional<Uid> next_uid;
-    bool ordered = false;    // Draining: its reclaim was ordered
-    bool from_free = false;  // Recycling: because another uid wanted it
+    std::optional<Uid> tested_for;  // Draining: its reclaim was ordered
+    bool from_free = false;         // Recycling: because another uid wanted it
   };
   Slot& At(BlockId id) { return slots_[id.value() - first_]; }
   void Move(Slot& slot, BlockState to);

@@ -50,6 +50,13 @@ std::optional<OverQuota> QuotaBook::Check(SessionId session, Uid uid, Bytes aske
   return std::nullopt;
 }
 
+bool QuotaBook::TestsMayExceed(Uid uid, Bytes asked) const {
+  std::optional<Bytes> limit = LimitOf(uid);
+  if (!limit) return false;
+  Usage usage = OfUid(uid);
+  return usage.tested != Bytes() && Exceeds(usage.total() + usage.tested, asked, *limit);
+}
+
 void QuotaBook::AddLeased(SessionId session, Uid uid, Bytes bytes) {
   auto add = [bytes](Usage& usage) { usage.leased += bytes; };
   Apply(uids_, uid, add);
@@ -87,6 +94,14 @@ void QuotaBook::AddRetired(Uid uid, Bytes bytes) {
 void QuotaBook::SubRetired(Uid uid, Bytes bytes) {
   // Never below zero, whatever the memory layer reports.
   Apply(uids_, uid, [bytes](Usage& usage) { usage.retired -= std::min(bytes, usage.retired); });
+}
+
+void QuotaBook::AddTested(Uid uid, Bytes bytes) {
+  Apply(uids_, uid, [bytes](Usage& usage) { usage.tested += bytes; });
+}
+
+void QuotaBook::SubTested(Uid uid, Bytes bytes) {
+  Apply(uids_, uid, [bytes](Usage& usage) { usage.tested -= bytes; });
 }
 
 }  // namespace ubd

@@ -17,10 +17,9 @@ class Hostile : public CrashTest, public ::testing::WithParamInterface<const cha
 };
 
 TEST_P(Hostile, NextTenantIsCleanAndStaysSo) {
-  // What it hoards is charged to it as soon as the memory layer has seen it: a quota keeps it within the reserve, which
-  // is large enough for what it gets meanwhile.
+  // What it hoards is charged to it: a quota keeps it within the reserve.
   ASSERT_NO_FATAL_FAILURE(
-      StartDaemon(/*reserve=*/48, /*open_to_all=*/true, "quota { uid { user: \"65534\" limit: \"16MiB\" } }\n"));
+      StartDaemon(/*reserve=*/16, /*open_to_all=*/true, "quota { uid { user: \"65534\" limit: \"16MiB\" } }\n"));
   auto hostile = Holder(GetParam(), 8 * kBlockBytes, kNobody);
   ASSERT_NE(hostile, nullptr);
   ASSERT_NO_FATAL_FAILURE(ExpectLine(*hostile, "done"));

@@ -42,11 +42,11 @@ void FakeMemory::FinishOne(ReclaimSink& sink, const Order& order, bool held_stil
     sink.BlockFree(order.block, /*fresh=*/false);
     return;
   }
-  sink.BlockRecycling(order.block);
   if (held_still) {
     retired.emplace_back(order.block, order.order.charge);
     sink.BackingRetired(order.block, order.order.charge);
   }
+  sink.BlockRecycling(order.block);
   sink.BlockFree(order.block, /*fresh=*/true);
 }
 

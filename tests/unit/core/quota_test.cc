@@ -100,8 +100,11 @@ TEST(Quota, OwnIdleLeasesAreRecalledBeforeARefusal) {
   Grant busy = rig.Take(alice, {.cacheable = true});
   Grant idle = rig.Take(alice, {.cacheable = true});
   ASSERT_TRUE(rig.words.ClientIdle(alice, *idle.word, idle.generation));
-  EXPECT_TRUE(rig.Acquire(alice)->granted());
+  AnswerPtr answer = rig.Acquire(alice);
   EXPECT_FALSE(rig.LeaseOf(idle.lease).has_value());
+  EXPECT_EQ(answer->calls, 0) << "whether its memory is free is not known yet";
+  rig.Reclaim();
+  EXPECT_TRUE(answer->granted());
   EXPECT_TRUE(rig.LeaseOf(busy.lease).has_value());
   EXPECT_EQ(rig.Acquire(alice)->reason(), Reason::kQuotaExceeded) << "nothing idle is left";
 }
@@ -129,7 +132,46 @@ TEST(Quota, PinnedMemoryStaysChargedAfterRelease) {
     rig.Release(alice, grant);
     EXPECT_EQ(rig.Acquire(alice)->reason(), Reason::kQuotaExceeded);
   }
-  EXPECT_TRUE(rig.Acquire(alice)->granted());
+  AnswerPtr answer = rig.Acquire(alice);
+  EXPECT_EQ(answer->calls, 0);
+  rig.Reclaim();
+  EXPECT_TRUE(answer->granted());
+}
+
+// A client that keeps hold of what it gives back, and is quicker than the test that finds out.
+TEST(Quota, WhatIsBeingTestedIsNotGrantedAgainBeforeItsFateIsKnown) {
+  Rig rig(8, PerUid(2));
+  SessionId alice = rig.Open(kAlice);
+  Grant grant = rig.Take(alice, {.blocks = 2});
+  for (const GrantedBlock& block : grant.blocks) rig.memory.held.insert(block.block);
+  rig.Release(alice, grant);
+  AnswerPtr again = rig.Acquire(alice, {.blocks = 2});
+  EXPECT_EQ(again->calls, 0) << "six blocks are free, but its account may be used up";
+  rig.Reclaim();
+  EXPECT_EQ(again->reason(), Reason::kQuotaExceeded);
+  EXPECT_EQ(rig.memory.retired.size(), 2u);
+  EXPECT_TRUE(rig.Acquire(rig.Open(kBob), {.blocks = 2})->granted());
+}
+
+TEST(Quota, TestsHoldUpNobodyWhoseLimitHoldsThem) {
+  Rig rig(8, PerUid(4));
+  SessionId alice = rig.Open(kAlice);
+  rig.Release(alice, rig.Take(alice, {.blocks = 2}));
+  EXPECT_TRUE(rig.Acquire(alice, {.blocks = 2})->granted());
+  Rig unlimited(8, BrokerLimits());
+  SessionId bob = unlimited.Open(kBob);
+  unlimited.Release(bob, unlimited.Take(bob, {.blocks = 4}));
+  EXPECT_TRUE(unlimited.Acquire(bob, {.blocks = 4})->granted());
+}
+
+TEST(Quota, EndOfATestInOnePoolServesAWaitInAnother) {
+  Rig rig(std::vector<PoolSpec>{{"a", "host", kBlock, 2}, {"b", "host", kBlock, 2}}, PerUid(2));
+  SessionId alice = rig.Open(kAlice);
+  rig.Release(alice, rig.Take(alice, {.blocks = 2, .pool = "a"}));
+  AnswerPtr other = rig.Acquire(alice, {.blocks = 2, .pool = "b"});
+  EXPECT_EQ(other->calls, 0);
+  rig.Reclaim();
+  EXPECT_TRUE(other->granted());
 }
 
 TEST(Quota, RaisedLimitTakesEffectAtOnce) {
